@@ -93,6 +93,15 @@ def alone(store: Store) -> Write:
     return write
 
 
+def grouped(store: Store) -> Write:
+    """The store, as episodes use it."""
+
+    async def write(after: EpisodeRow, row: TurnRow) -> None:
+        await store.append_turns([(after, row)])
+
+    return write
+
+
 async def play(store: Store, write: Write) -> dict[str, Any]:
     """Store turns for a while; turns a second, and latencies."""
     episodes = [an_episode() for _ in range(CLIENTS)]
@@ -123,7 +132,7 @@ async def measure(url: str) -> dict[str, Any]:
         "raw": (raw(one), 0),
         "pool": (raw(many), 0),
         "ungrouped": (alone(store), 1),
-        "grouped": (store.append_turn, writer.GROUP_LIMIT),
+        "grouped": (grouped(store), writer.GROUP_LIMIT),
     }
     rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in ways}
     for number in range(ROUNDS + 1):

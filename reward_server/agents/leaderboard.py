@@ -13,7 +13,7 @@ from reward_server.access import collection_for, scenario_for
 from reward_server.agents.interval import CONFIDENCE, Stratum, interval_of, mean_of
 from reward_server.auth.idempotency import Body
 from reward_server.auth.lab import Lab
-from reward_server.episodes.scores import TurnScorer
+from reward_server.scoring.scorer import Scorer
 from reward_server.store.agent_records import AgentRow, StandingRow
 from reward_server.store.store import Store
 from scenarios.library import Catalog
@@ -24,7 +24,7 @@ DECIMALS = 4
 class Leaderboard:
     """The table."""
 
-    def __init__(self, store: Store, catalog: Catalog, scorer: TurnScorer) -> None:
+    def __init__(self, store: Store, catalog: Catalog, scorer: Scorer) -> None:
         self._store = store
         self._catalog = catalog
         self._scorer = scorer

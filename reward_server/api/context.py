@@ -30,7 +30,7 @@ from reward_server.auth.key_ring import KeyRing
 from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
 from reward_server.auth.tenants import Tenants
 from reward_server.clock import Clock
-from reward_server.episodes.batches import EpisodeBatches
+from reward_server.episodes.service import EpisodeService
 from reward_server.errors import FieldProblem, InvalidRequest, NotReady, RateLimited, Unavailable
 from reward_server.evaluations.drift import DriftService
 from reward_server.evaluations.ranking import RankingService
@@ -76,7 +76,7 @@ class Services:
     catalog: Catalog
     gatekeeper: Gatekeeper
     cursors: CursorCodec
-    episodes: EpisodeBatches
+    episodes: EpisodeService
     evaluations: EvaluationService
     rankings: RankingService
     insights: Insights

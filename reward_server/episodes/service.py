@@ -1,51 +1,46 @@
-"""Plays episodes: load, let the persona answer, score the transcript so far, save, answer.
+"""Begins, plays, shows and ends episodes; how turns are played is in `turns`.
 
-A turn and its answer become durable in one transaction before the answer is given; a turn whose
-persona or judge failed leaves no trace. Work goes on when the client goes away. Rewards come from
-the one scoring path: an episode's reward is what `/evaluate` gives its transcript.
+Work goes on when the client goes away. Rewards come from the one scoring path: an episode's reward is what `/evaluate`
+gives its transcript.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
-from personas.hearing.heard import AgentTurn
-from personas.play.simulator import Reply
 from reward_server.access import collections_asked_for, for_key, scenario_for
-from reward_server.auth.idempotency import Body, Idempotency, Keep, fingerprint
+from reward_server.auth.idempotency import Body, Idempotency, Keep
 from reward_server.auth.lab import Lab
 from reward_server.clock import Clock
 from reward_server.episodes import documents, machine
-from reward_server.episodes.history import AnsweredTurn, Line, NewTurn, align, without_preamble
-from reward_server.episodes.in_play import InPlay, Loaded
-from reward_server.episodes.scores import TurnScore, TurnScorer
-from reward_server.episodes.stage import Said, Stage, choose_persona
-from reward_server.errors import (
-    EpisodeComplete,
-    EpisodeExists,
-    EpisodeNotFound,
-    FieldProblem,
-    Forbidden,
-    InvalidRequest,
-    LabsError,
-    TurnInProgress,
+from reward_server.episodes.batches import (
+    TurnEntry,
+    content_of,
+    entries_of,
+    episodes_of,
+    of_item,
+    results_of,
 )
-from reward_server.ids import IdPrefix, is_id, new_episode_id, new_token
+from reward_server.episodes.in_play import InPlay, Loaded
+from reward_server.episodes.machine import TerminalReason
+from reward_server.episodes.scores import check_reward_config
+from reward_server.episodes.stage import Stage, choose_persona
+from reward_server.episodes.turns import Step, Turns
+from reward_server.errors import EpisodeExists, FieldProblem, InvalidRequest, LabsError
+from reward_server.ids import new_episode_id
+from reward_server.scoring.scorer import Scorer
 from reward_server.shared_state.in_flight import InFlightTurns
-from reward_server.shared_state.locks import Busy, LocalLocks, Locks
-from reward_server.store.records import EpisodeRow, EpisodeStatus, PageEnd, TurnRow
+from reward_server.shared_state.locks import LocalLocks, Locks
+from reward_server.store.records import EpisodeRow, EpisodeStatus, PageEnd
 from reward_server.store.store import Store
 from reward_server.store.unit_of_work import UnitOfWork
 from reward_server.telemetry.metrics import Metrics
-from reward_server.transcripts.tool_results import tool_results
-from reward_server.transcripts.transcript import IGNORED_ROLES, PARTIES, UNKNOWN_ROLE, valid_tool_ids
 from scenarios.library import Catalog, PublicScenario
-from scenarios.schema import Tool
-from trainer_client.wire import MAX_TURNS, CreateEpisodeRequest, EpisodeConfig, Message, ToolCall, TurnRequest
+from trainer_client.wire import MAX_TURNS, BatchEpisodesRequest, CreateEpisodeRequest, EpisodeConfig, TurnRequest
 
 MAX_METADATA_BYTES = 4096
 
@@ -67,7 +62,7 @@ class EpisodeService:
         store: Store,
         catalog: Catalog,
         stage: Stage,
-        scorer: TurnScorer,
+        scorer: Scorer,
         idempotency: Idempotency,
         clock: Clock,
         metrics: Metrics,
@@ -82,9 +77,19 @@ class EpisodeService:
         self._clock = clock
         self._metrics = metrics
         self._new_seed = new_seed
-        self._locks = LocalLocks() if locks is None else locks
         self._in_flight: InFlightTurns[Body] = InFlightTurns()
         self.in_play = InPlay(kept=store.has_one_server)
+        self._turns = Turns(
+            store=store,
+            catalog=catalog,
+            stage=stage,
+            scorer=scorer,
+            clock=clock,
+            metrics=metrics,
+            locks=LocalLocks() if locks is None else locks,
+            in_flight=self._in_flight,
+            in_play=self.in_play,
+        )
 
     # --- create ---------------------------------------------------------------------------------
 
@@ -102,9 +107,9 @@ class EpisodeService:
         Raises:
             EpisodeExists: the lab has an episode of that id.
         """
-        scenario = scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
+        scenario = self._scenario(lab, request)
         check_config(request.config or EpisodeConfig(), scenario)
-        self._scorer.check(request.reward_config)
+        check_reward_config(self._scorer, request.reward_config)
         work = partial(self._create, lab, request, scenario, episode_id)
         return await self._idempotency.answer(lab, key, lambda: ("episodes", request.model_dump()), work)
 
@@ -119,14 +124,7 @@ class EpisodeService:
         if episode_id is not None:
             episode = replace(episode, episode_id=episode_id)
         body = documents.created(episode, scenario.card, self._scorer.scoring_version)
-
-        async def begin(unit: UnitOfWork) -> None:
-            await unit.episodes.add(episode)
-            await keep(unit, body)
-
-        await self._store.write(begin)
-        self.in_play.keep(Loaded(episode, ()))
-        self._metrics.episodes_started.inc()
+        await self._begin([episode], body, keep)
         return body
 
     async def _begun(
@@ -160,139 +158,72 @@ class EpisodeService:
             active_at=now,
         )
 
+    async def create_many(self, lab: Lab, request: BatchEpisodesRequest, key: str | None) -> Body:
+        """Begin a group of episodes: all of them, or none."""
+        wanted = episodes_of(request)
+        for index, each in enumerate(wanted):
+            try:
+                check_config(each.config or EpisodeConfig(), self._scenario(lab, each))
+                check_reward_config(self._scorer, each.reward_config)
+            except LabsError as error:
+                raise error if request.items is None else of_item(error, index) from None
+        work = partial(self._create_many, lab, wanted, shared=request.items is None)
+        return await self._idempotency.answer(lab, key, lambda: ("batch/episodes", request.model_dump()), work)
+
+    async def _create_many(self, lab: Lab, wanted: Sequence[CreateEpisodeRequest], keep: Keep, *, shared: bool) -> Body:
+        # A group has one seed, so that its members meet the same persona in the same mood.
+        seed = self._new_seed() if shared else None
+        scenarios = [self._scenario(lab, each) for each in wanted]
+        rows = await asyncio.gather(*(self._begun(lab, *each, seed) for each in zip(wanted, scenarios, strict=True)))
+        version = self._scorer.scoring_version
+        begun = [documents.created(row, each.card, version) for row, each in zip(rows, scenarios, strict=True)]
+        body: Body = {"episodes": begun}
+        await self._begin(rows, body, keep)
+        return body
+
+    async def _begin(self, rows: Sequence[EpisodeRow], body: Body, keep: Keep) -> None:
+        """Store new episodes and the answer."""
+
+        async def begin(unit: UnitOfWork) -> None:
+            await unit.episodes.add(*rows)
+            await keep(unit, body)
+
+        await self._store.write(begin)
+        for row in rows:
+            self.in_play.keep(Loaded(row, ()))
+        self._metrics.episodes_started.inc(len(rows))
+
+    def _scenario(self, lab: Lab, request: CreateEpisodeRequest) -> PublicScenario:
+        return scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
+
     # --- turn -----------------------------------------------------------------------------------
 
     async def turn(self, lab: Lab, episode_id: str, request: TurnRequest, key: str | None) -> Body:
         """Play one turn, or return the stored answer of one that was played."""
         if request.id is not None and request.id != episode_id:
             raise InvalidRequest(errors=[FieldProblem(("id",), "Must equal the episode in the path.")])
-        check_roles(request.messages)
-        self._scorer.check(request.reward_config)
 
         def content() -> object:
             return "turn", episode_id, request.model_dump(exclude={"id"})
 
-        work = partial(self._turn, lab, episode_id, request, content)
-        body = await self._idempotency.answer(lab, key, content, work)
+        body = await self._idempotency.answer(lab, key, content, partial(self._turn, lab, Step(episode_id, request)))
         return for_key(lab, body)
 
-    async def _turn(
-        self, lab: Lab, episode_id: str, request: TurnRequest, content: Callable[[], object], keep: Keep
-    ) -> Body:
-        messages = lines_of(request.messages)
-        # A lone message that is sent again is a new turn, so it never joins another one.
-        positioned = len(without_preamble(messages)) > 1
-        ticket = fingerprint(content()) if positioned else new_token()
-        try:
-            with self._in_flight.enter(f"{lab.lab_id}/{episode_id}", ticket) as entry:
-                if not entry.is_owner:
-                    return await entry.joined_answer()
-                body = await self._alone(lab, episode_id, ticket, self._play(lab, episode_id, request, messages, keep))
-                entry.answer(body)
-                return body
-        except TurnInProgress:
-            return await self._recall_or_refuse(lab, episode_id, messages)
+    async def _turn(self, lab: Lab, step: Step, keep: Keep) -> Body:
+        await self._turns.play(lab, [step], keep, step.answer)
+        return step.answer()
 
-    async def _alone(self, lab: Lab, episode_id: str, ticket: str, work: Coroutine[Any, Any, Body]) -> Body:
-        """Work while no replica does another thing to the episode; after one that does the same, if need be."""
-        try:
-            async with self._locks.hold(f"turn/{lab.lab_id}/{episode_id}", ticket):
-                return await work
-        except Busy:
-            raise TurnInProgress from None
-        finally:
-            # Whoever was refused, or gave up waiting, has never begun it.
-            work.close()
+    async def play_many(self, lab: Lab, items: Sequence[TurnEntry], key: str | None) -> Body:
+        """Play one turn of each of several episodes; results in the order of the items."""
+        work = partial(self._play_many, lab, items)
+        body = await self._idempotency.answer(lab, key, partial(content_of, items), work)
+        return {**body, "results": [for_key(lab, result) for result in body["results"]]}
 
-    async def _recall_or_refuse(self, lab: Lab, episode_id: str, messages: Sequence[Line]) -> Body:
-        """While another turn is being answered: what was answered before it can still be had."""
-        loaded = await self._load(lab, episode_id)
-        recalled = recall(loaded, messages)
-        if recalled is None:
-            raise TurnInProgress
-        return recalled
-
-    async def _play(
-        self, lab: Lab, episode_id: str, request: TurnRequest, messages: Sequence[Line], keep: Keep
-    ) -> Body:
-        going_on = self._going_on(lab, episode_id, messages)
-        if going_on is not None:
-            try:
-                return await self._play_new(lab, *going_on, request, keep)
-            except TurnInProgress:
-                # It is not where it was left: what the database says counts.
-                self.in_play.forget(lab.lab_id, episode_id)
-        loaded = await self._load(lab, episode_id)
-        episode = loaded.row
-        if episode.status is EpisodeStatus.COMPLETE:
-            recalled = recall(loaded, messages)
-            if recalled is None:
-                raise EpisodeComplete
-            return recalled
-        aligned = align(messages, machine.log_of(episode, loaded.turns))
-        if isinstance(aligned, AnsweredTurn):
-            return loaded.turns[aligned.turn - 1].answer
-        return await self._play_new(lab, loaded, aligned, request, keep)
-
-    def _going_on(self, lab: Lab, episode_id: str, messages: Sequence[Line]) -> tuple[Loaded, NewTurn] | None:
-        """The episode as its last turn left it, if that is known here and these messages bring it a new turn."""
-        loaded = self.in_play.find(lab.lab_id, episode_id)
-        if loaded is None or not lab.may_use(loaded.row.collection):
-            return None
-        if loaded.row.status_at(self._clock.now()) is not EpisodeStatus.ACTIVE:
-            return None
-        try:
-            aligned = align(messages, machine.log_of(loaded.row, loaded.turns))
-        except LabsError:
-            return None
-        return (loaded, aligned) if isinstance(aligned, NewTurn) else None
-
-    async def _play_new(self, lab: Lab, loaded: Loaded, new: NewTurn, request: TurnRequest, keep: Keep) -> Body:
-        episode, message = loaded.row, new.message
-        begin = self._scorer.begin(episode, request.reward_config)
-
-        def log_with(reply: Reply) -> list[Line]:
-            return machine.log_with(episode, loaded.turns, message, reply.text)
-
-        # One hand-over to the threads for both: each costs as much as the persona's answer to a known text.
-        reply, begun = await self._stage.reply(
-            self._said(lab, loaded, message), lambda reply: None if begin is None else begin(log_with(reply))
-        )
-        if begun is None:
-            score = await self._scorer.score(episode, log_with(reply), request.reward_config)
-        else:
-            score = await self._scorer.finish(begun)
-        after, body = self._answered(lab, loaded, message, reply, score, terminate=request.terminate)
-        row = turn_row(after, message, reply.text, score, body)
-        await self._store.append_turn(after, row, lambda unit: keep(unit, body))
-        self.in_play.keep(loaded.with_turn(after, row))
-        self._metrics.turns.inc()
-        self._count_end(after)
-        return body
-
-    def _answered(
-        self, lab: Lab, loaded: Loaded, message: Line, reply: Reply, score: TurnScore, *, terminate: bool
-    ) -> tuple[EpisodeRow, Body]:
-        """The episode after a turn, and the answer to it."""
-        after = machine.after_turn(
-            loaded.row,
-            persona_state=reply.state.to_json(),
-            persona_done=reply.ended is not None,
-            terminate=terminate,
-            now=self._clock.now(),
-        )
-        before = loaded.turns[-1].reward if loaded.turns else 0.0
-        delta = machine.reward_delta(score.reward, before)
-        calls = tool_results(_calls(message), self._tools(lab, loaded.row))
-        return after, documents.turn_taken(after, reply.text, score, delta, calls)
-
-    def _tools(self, lab: Lab, episode: EpisodeRow) -> Sequence[Tool]:
-        return scenario_for(lab, self._catalog, episode.collection, episode.scenario).card.tools
-
-    def _said(self, lab: Lab, loaded: Loaded, message: Line) -> Said:
-        episode, earlier = loaded.row, [loaded.row.opening, *(turn.observation for turn in loaded.turns)]
-        heard = AgentTurn(message.content, valid_tool_ids(_calls(message), self._tools(lab, episode)))
-        return Said(episode, heard, earlier)
+    async def _play_many(self, lab: Lab, items: Sequence[TurnEntry], keep: Keep) -> Body:
+        entries = entries_of(items)
+        steps = [each for each in entries if isinstance(each, Step)]
+        await self._turns.play(lab, steps, keep, partial(results_of, entries))
+        return results_of(entries)
 
     # --- read, list, end ------------------------------------------------------------------------
 
@@ -344,40 +275,16 @@ class EpisodeService:
             if ended is not loaded.row:
                 await self._store.write(lambda unit: unit.episodes.finish(ended))
                 self.in_play.forget(lab.lab_id, episode_id)
-                self._count_end(ended)
+                self._metrics.episodes_ended.labels(TerminalReason.CLIENT_TERMINATED.value).inc()
             body = documents.transcript(ended, loaded.turns, now, self._scorer.scoring_version)
             entry.answer(body)
             return for_key(lab, body)
 
-    def _count_end(self, episode: EpisodeRow) -> None:
-        if episode.terminal_reason is not None:
-            self._metrics.episodes_ended.labels(episode.terminal_reason).inc()
-
     async def _load(self, lab: Lab, episode_id: str) -> Loaded:
-        """The lab's episode; another lab's, an expired and an unknown one are all not found."""
-        if not is_id(episode_id, IdPrefix.EPISODE):
-            raise EpisodeNotFound
-
-        async def find(unit: UnitOfWork) -> Loaded:
-            row = await unit.episodes.get(lab.lab_id, episode_id)
-            if row is None:
-                raise EpisodeNotFound
-            return Loaded(row, await unit.episodes.turns(lab.lab_id, episode_id))
-
-        loaded = await self._store.read(find)
-        machine.require_alive(loaded.row, self._clock.now())
-        if not lab.may_use(loaded.row.collection):
-            raise Forbidden("This API key has no access to the collection of this episode.")
+        [loaded] = await self._turns.load(lab, [episode_id])
+        if isinstance(loaded, LabsError):
+            raise loaded
         return loaded
-
-
-def recall(loaded: Loaded, messages: Sequence[Line]) -> Body | None:
-    """The stored answer, if the messages are a history that was answered already."""
-    try:
-        aligned = align(messages, machine.log_of(loaded.row, loaded.turns))
-    except LabsError:
-        return None
-    return loaded.turns[aligned.turn - 1].answer if isinstance(aligned, AnsweredTurn) else None
 
 
 def check_config(config: EpisodeConfig, scenario: PublicScenario) -> None:
@@ -393,45 +300,5 @@ def check_config(config: EpisodeConfig, scenario: PublicScenario) -> None:
             raise InvalidRequest(errors=[FieldProblem(("config", "metadata"), "Must be at most 4 kB.")])
 
 
-def check_roles(messages: Sequence[Message]) -> None:
-    """Refuse roles that nobody has in an episode (`InvalidRequest`)."""
-    for index, message in enumerate(messages):
-        if message.role not in PARTIES | IGNORED_ROLES:
-            problem = FieldProblem(("messages", index, "role"), UNKNOWN_ROLE)
-            raise InvalidRequest(errors=[problem])
-
-
-def _calls(message: Line) -> list[ToolCall]:
-    return [ToolCall.model_validate(call) for call in message.tool_calls or ()]
-
-
 def _turn_cap(scenario: PublicScenario) -> int:
     return min(scenario.card.max_turns, MAX_TURNS)
-
-
-def turn_row(after: EpisodeRow, message: Line, observation: str, score: TurnScore, body: Body) -> TurnRow:
-    """What is stored of a turn."""
-    calls = list(message.tool_calls or ())
-    return TurnRow(
-        episode_id=after.episode_id,
-        turn=after.turn,
-        agent_content=message.content,
-        tool_calls=calls or None,
-        observation=observation,
-        reward=score.reward,
-        scores=None if score.scores is None else dict(score.scores),
-        answer=body,
-        fingerprint=fingerprint(message.content, calls),
-        created_at=after.active_at,
-    )
-
-
-def lines_of(messages: Sequence[Message]) -> list[Line]:
-    """The messages of the two parties, and those in front. What tools answered the agent is part of its turn."""
-    return [line_of(message) for message in messages if message.role != "tool"]
-
-
-def line_of(message: Message) -> Line:
-    """A message as the log has it."""
-    calls = None if message.tool_calls is None else tuple(c.model_dump(exclude_none=True) for c in message.tool_calls)
-    return Line(message.role, message.content, calls)

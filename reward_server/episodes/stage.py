@@ -82,35 +82,33 @@ class Stage:
         simulator = self._simulator(collection, scenario, persona)
         return await self._play(partial(simulator.open, seed))
 
-    async def reply(self, said: Said, then: Callable[[Reply], T]) -> tuple[Reply, T | None]:
-        """The persona's answer, and what `then` makes of it in the same job of a thread.
+    async def replies(
+        self, all_said: Sequence[Said], then: Callable[[int, Reply], T]
+    ) -> list[tuple[Reply, T] | LabsError]:
+        """The answers in as many episodes, each with what `then` makes of it; each fails alone.
 
-        That is None where answers may be put into other words afterwards, and where `then` raised something: whoever
-        does the same by itself meets it there.
-
-        Raises:
-            PersonaFailed: there is no answer.
-        """
-        if self._wording is None:
-            return await self._play(partial(_reply_and, self._act(said), then))
-        worded = await self._worded(self._wording, said, await self._play(self._act(said)))
-        if isinstance(worded, LabsError):
-            raise worded
-        return worded, None
-
-    async def replies(self, all_said: Sequence[Said]) -> list[Reply | LabsError]:
-        """The answers in as many episodes; each fails alone.
-
-        A few go to a thread together, as where they are scored: handing one over costs as much as many a reply.
+        A few go to a thread together, as where they are scored, and `then` is part of the job: handing one over costs
+        as much as many a reply. `then` is given the number of the episode, and shall raise nothing.
         """
         acts = [self._act(said) for said in all_said]
-        parts = [acts[start : start + REPLIES_PER_JOB] for start in range(0, len(acts), REPLIES_PER_JOB)]
-        found = await asyncio.gather(*(self._play(partial(_each_alone, part)) for part in parts))
-        outcomes = chain.from_iterable(found)
-        replies: list[Reply | LabsError] = [_failed(each) if isinstance(each, Exception) else each for each in outcomes]
         if self._wording is None:
-            return replies
-        return await asyncio.gather(*map(partial(self._worded, self._wording), all_said, replies))
+            jobs = [partial(_reply_and, act, partial(then, number)) for number, act in enumerate(acts)]
+            return await self._done(jobs)
+        replies = await asyncio.gather(*map(partial(self._worded, self._wording), all_said, await self._done(acts)))
+        afterwards = [
+            partial(_reply_and, partial(_same, reply), partial(then, number))
+            for number, reply in enumerate(replies)
+            if not isinstance(reply, LabsError)
+        ]
+        done = iter(await self._done(afterwards))
+        return [reply if isinstance(reply, LabsError) else next(done) for reply in replies]
+
+    async def _done(self, acts: Sequence[Callable[[], T]]) -> list[T | LabsError]:
+        """What comes of each, a few to a job of a thread."""
+        parts = [acts[start : start + REPLIES_PER_JOB] for start in range(0, len(acts), REPLIES_PER_JOB)]
+        jobs = [self._play(partial(_each_alone, part)) for part in parts]
+        found = [await jobs[0]] if len(jobs) == 1 else await asyncio.gather(*jobs)
+        return [_failed(each) if isinstance(each, Exception) else each for each in chain.from_iterable(found)]
 
     def _act(self, said: Said) -> Callable[[], Reply]:
         """What a thread has to do for an answer."""
@@ -152,20 +150,19 @@ class Stage:
             raise _failed(error) from None
 
 
-def _reply_and(act: Callable[[], Reply], then: Callable[[Reply], T]) -> tuple[Reply, T | None]:
+def _reply_and(act: Callable[[], Reply], then: Callable[[Reply], T]) -> tuple[Reply, T]:
     """In a thread."""
     reply = act()
-    try:
-        return reply, then(reply)
-    except Exception as error:  # noqa: BLE001 (raised again where it belongs)
-        # If it is not raised again, nobody else says that turns take longer than they have to.
-        log.warning("score_not_begun", error=type(error).__name__)
-        return reply, None
+    return reply, then(reply)
 
 
-def _each_alone(acts: Sequence[Callable[[], Reply]]) -> list[Reply | Exception]:
+def _same(reply: Reply) -> Reply:
+    return reply
+
+
+def _each_alone(acts: Sequence[Callable[[], T]]) -> list[T | Exception]:
     """In a thread: what comes of each."""
-    outcomes: list[Reply | Exception] = []
+    outcomes: list[T | Exception] = []
     for act in acts:
         try:
             outcomes.append(act())

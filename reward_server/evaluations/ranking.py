@@ -14,9 +14,8 @@ from reward_server.auth.idempotency import Body, Idempotency, Keep
 from reward_server.auth.lab import Lab
 from reward_server.errors import FieldProblem, InvalidRequest
 from reward_server.scoring.config import read_config, without_calibration
-from reward_server.scoring.metering import MeteredScorer
 from reward_server.scoring.rank import Ranker
-from reward_server.scoring.scorer import ScoreRequest
+from reward_server.scoring.scorer import Scorer, ScoreRequest
 from reward_server.telemetry.metrics import Metrics
 from scenarios.library import Catalog
 from trainer_client.wire import RankRequest
@@ -28,7 +27,7 @@ class RankingService:
     """Ranks groups for labs."""
 
     def __init__(
-        self, *, catalog: Catalog, scorer: MeteredScorer, ranker: Ranker, idempotency: Idempotency, metrics: Metrics
+        self, *, catalog: Catalog, scorer: Scorer, ranker: Ranker, idempotency: Idempotency, metrics: Metrics
     ) -> None:
         self._catalog = catalog
         self._scorer = scorer
@@ -63,7 +62,7 @@ class RankingService:
         members = []
         for index, member in enumerate(request.responses):
             try:
-                transcript = await self._scorer.read(*where, member.messages, request.agent_role)
+                transcript = await self._scorer.read_off_the_loop(*where, member.messages, request.agent_role)
             except InvalidRequest as error:
                 raise _placed(error, index) from None
             members.append(ScoreRequest(*where, transcript, config, lab.lab_id))

@@ -24,9 +24,8 @@ from reward_server.evaluations.windows import Standing, WindowReader
 from reward_server.ids import IdPrefix, is_id, new_comparison_id, new_evaluation_id
 from reward_server.scoring.compare import compare
 from reward_server.scoring.config import read_config, without_calibration
-from reward_server.scoring.metering import MeteredScorer
 from reward_server.scoring.scored import Scored, Unscored, or_raise
-from reward_server.scoring.scorer import ScoreRequest
+from reward_server.scoring.scorer import Scorer, ScoreRequest
 from reward_server.scoring.tie_breaker import TieBreaker
 from reward_server.store.records import ComparisonRow, EvaluationRow, EvaluationSource
 from reward_server.store.store import Store
@@ -70,7 +69,7 @@ class EvaluationService:
         *,
         store: Store,
         catalog: Catalog,
-        scorer: MeteredScorer,
+        scorer: Scorer,
         idempotency: Idempotency,
         clock: Clock,
         metrics: Metrics,
@@ -90,8 +89,8 @@ class EvaluationService:
     async def evaluate(self, lab: Lab, request: EvaluateRequest, key: str | None) -> Body:
         """Score one conversation."""
         await self._calibrator.fetch([request.reward_config])
-        await self._prepare(lab, request)
-        work = partial(self._evaluate, lab, request)
+        prepared = await self._prepare(lab, request)
+        work = partial(self._evaluate, lab, request, prepared)
         body = await self._idempotency.answer(
             lab, key, lambda: ("evaluate", request.model_dump()), work, outlives=False
         )
@@ -143,10 +142,10 @@ class EvaluationService:
 
     # --- one and many ---------------------------------------------------------------------------
 
-    async def _evaluate(self, lab: Lab, request: EvaluateRequest, keep: Keep) -> Body:
+    async def _evaluate(self, lab: Lab, request: EvaluateRequest, prepared: ScoreRequest, keep: Keep) -> Body:
         started = time.perf_counter()
         standing = await self._windows.read(lab.lab_id, [request])
-        [outcome] = await self._score_all(lab, [request], EvaluationSource.EVALUATE)
+        [outcome] = await self._score_all(lab, [request], [prepared], EvaluationSource.EVALUATE)
         if isinstance(outcome, LabsError):
             raise outcome
         body = self._body(outcome, standing, _ms(started))
@@ -165,13 +164,9 @@ class EvaluationService:
         requests = [entry for entry in entries if isinstance(entry, BatchItem)]
         await self._calibrator.fetch(request.reward_config for request in requests)
         standing = await self._windows.read(lab.lab_id, requests)
-        outcomes = dict(
-            zip(
-                (request.id for request in requests),
-                await self._score_all(lab, requests, source),
-                strict=True,
-            )
-        )
+        prepared = [await self._attempt(lab, request) for request in requests]
+        scored = await self._score_all(lab, requests, prepared, source)
+        outcomes = dict(zip((request.id for request in requests), scored, strict=True))
         elapsed = _ms(started)
         results: list[Body] = []
         rows: list[EvaluationRow] = []
@@ -205,9 +200,12 @@ class EvaluationService:
         return body
 
     async def _score_all(
-        self, lab: Lab, requests: Sequence[EvaluateRequest], source: EvaluationSource
+        self,
+        lab: Lab,
+        requests: Sequence[EvaluateRequest],
+        prepared: Sequence[ScoreRequest | LabsError],
+        source: EvaluationSource,
     ) -> list[_Outcome]:
-        prepared = [await self._attempt(lab, request) for request in requests]
         scored = iter(await self._scorer.score([each for each in prepared if isinstance(each, ScoreRequest)]))
         # A microsecond apart: "the last n" has to know which item of a batch came last.
         now = self._clock.now()
@@ -237,7 +235,7 @@ class EvaluationService:
         where = request.collection_slug, request.scenario_slug
         self._calibrator.check(*where, config, self._scorer.scoring_version)
         self._scorer.check(config)
-        transcript = await self._scorer.read(*where, messages, request.agent_role)
+        transcript = await self._scorer.read_off_the_loop(*where, messages, request.agent_role)
         return ScoreRequest(*where, transcript, config, lab.lab_id)
 
     def _evaluated(

@@ -5,6 +5,7 @@ What is stored stays as it is: a result says what the reward was, what it would 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
@@ -13,14 +14,13 @@ from pydantic_core import to_json
 from reward_server.access import collections_asked_for, scenario_for
 from reward_server.auth.lab import Lab
 from reward_server.episodes import machine
-from reward_server.episodes.scores import TurnScorer
+from reward_server.episodes.scores import request_of
 from reward_server.errors import EpisodeNotFound, EvaluationNotFound, InvalidRequest, LabsError, NothingToScore
 from reward_server.jobs.evaluate import check_scenario
 from reward_server.jobs.kinds import Item, LineReader, Record, Work, failed_by, record_alone, succeeded
 from reward_server.scoring.config import read_config
-from reward_server.scoring.metering import MeteredScorer
 from reward_server.scoring.scored import or_raise
-from reward_server.scoring.scorer import ScoreRequest
+from reward_server.scoring.scorer import Scorer, ScoreRequest
 from reward_server.store.job_records import ItemOutcome
 from reward_server.store.records import EvaluationRow, JsonObject
 from reward_server.store.store import Store
@@ -51,9 +51,8 @@ class RescoreItems:
     slice_size = 16
     whole = None
 
-    def __init__(self, scorer: MeteredScorer, catalog: Catalog, lines: LineReader, store: Store) -> None:
+    def __init__(self, scorer: Scorer, catalog: Catalog, lines: LineReader, store: Store) -> None:
         self._scorer = scorer
-        self._turns = TurnScorer(scorer)
         self._catalog = catalog
         self._lines = lines
         self._store = store
@@ -114,7 +113,7 @@ class RescoreItems:
 
     async def _request(self, row: EvaluationRow, messages: Sequence[Message]) -> ScoreRequest:
         role: Role = "user" if row.agent_role == "user" else "assistant"
-        transcript = await self._scorer.read(row.collection, row.scenario, messages, role)
+        transcript = await self._scorer.read_off_the_loop(row.collection, row.scenario, messages, role)
         # A calibration only shows a reward on another scale.
         given = {name: value for name, value in (row.reward_config or {}).items() if name != "calibration"}
         config = read_config(RewardConfig.model_validate(given) if given else None)
@@ -132,11 +131,13 @@ class RescoreItems:
             raise NothingToScore("No turn of this episode was scored.")
         last = turns[-1]
         log = machine.log_of(row, turns)
-        score = await self._turns.score(row, log, None)
+        request = await asyncio.to_thread(request_of, self._scorer, row, log, None)
+        [outcome] = await self._scorer.score([request])
+        scored = or_raise(outcome)
         work.read(sum(MESSAGE + normalised_length(line.content) for line in log))
         where = {"episode_id": episode_id, **_where(row.collection, row.scenario)}
         before = _reward(last.reward, last.scores, last.answer.get("scoring_version", ""))
-        return _Pair(where, before, _reward(score.reward, dict(score.scores or {}), score.scoring_version))
+        return _Pair(where, before, _reward(scored.reward, dict(scored.scores), scored.scoring_version))
 
 
 def _where(collection: str, scenario: str) -> JsonObject:

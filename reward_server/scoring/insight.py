@@ -18,10 +18,9 @@ from personas.reading.acts import Sentence
 from personas.replay.replayer import Record, TurnRecord
 from reward_server.judges.base import Evidence, Verdict
 from reward_server.scoring.config import read_config
-from reward_server.scoring.metering import MeteredScorer
 from reward_server.scoring.private_half import PrivateHalf, half_of
 from reward_server.scoring.scored import Scored
-from reward_server.scoring.scorer import ScoreRequest
+from reward_server.scoring.scorer import Scorer, ScoreRequest
 from reward_server.store.records import JsonObject
 from reward_server.transcripts.transcript import Spoken
 from scenarios.library import SealedScenario, Vault
@@ -102,7 +101,7 @@ class Insight:
 class Insights:
     """Explains conversations."""
 
-    def __init__(self, scorer: MeteredScorer, vault: Vault) -> None:
+    def __init__(self, scorer: Scorer, vault: Vault) -> None:
         self._scorer = scorer
         self._vault = vault
 
@@ -126,7 +125,7 @@ class Insights:
         Raises:
             LabsError: as scoring does.
         """
-        transcript = await self._scorer.read(collection, scenario, messages, agent_role)
+        transcript = await self._scorer.read_off_the_loop(collection, scenario, messages, agent_role)
         request = ScoreRequest(collection, scenario, transcript, read_config(config), lab_id)
         scored, record = await self._scorer.explained(request)
         return insight_of(self._vault.open(collection, scenario), scored, record, named=named)

@@ -1,20 +1,26 @@
 """The one path from transcripts to rewards; a single conversation is a batch of one.
 
 A reward is a pure function of transcript, scenario, config and judges: replay, verdicts, estimates, arithmetic,
-caps. It does not depend on what else is in the batch. Computing runs in the scoring threads, a few transcripts at
-a time, so that a large batch neither blocks the event loop nor starves other callers. Each request fails alone.
-A call is scored with the conversation judges of its beginning; what is activated meanwhile is for the next one.
+caps. It does not depend on what else is in the batch. Each request fails alone.
+
+Scoring has two halves. A scoring thread begins with a conversation (`begin`): it reads, replays and computes. The event
+loop finishes (`finish`): it waits for encoders, language models and judges of whole conversations. `score` does both,
+a few transcripts a job, so that a large batch neither blocks the event loop nor starves other callers; whoever has a
+job of a scoring thread anyway begins there. A call is scored with the conversation judges of its beginning; what is
+activated meanwhile is for the next one.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol, runtime_checkable
+from itertools import chain
+from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import structlog
 
@@ -53,9 +59,11 @@ from reward_server.scoring.estimates import (
     way_out,
 )
 from reward_server.scoring.gates import Gate, closed_gates
-from reward_server.scoring.scored import FAILURE_CRITERION, Scored, Unscored, moments_of
+from reward_server.scoring.metering import Meter
+from reward_server.scoring.scored import FAILURE_CRITERION, Scored, Unscored, moments_of, or_raise
 from reward_server.scoring.version import scoring_version
 from reward_server.transcripts.transcript import Spoken, Transcript
+from reward_server.transcripts.weight import HEAVY, weight
 from scenarios.library import Library, SealedScenario
 from scenarios.schema import Criterion, Rubric
 from trainer_client.wire import Role
@@ -68,6 +76,7 @@ UNDECIDABLE = "No judge of this server can decide what these weights ask for."
 UNCERTAINTY_UNKNOWN = "reward_config.risk_aversion: no judge that made this reward knows its uncertainty."
 
 log = structlog.get_logger(__name__)
+Thing = TypeVar("Thing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +120,26 @@ class _Open:
         return bool(self.questions) or self.composite.judges != (RUBRIC,)
 
 
-@dataclass(frozen=True, slots=True)
-class _Done:
-    """What came of requests whose texts were all known."""
-
-    outcomes: list[_Open | Scored | Unscored]
+Read: TypeAlias = Callable[[], ScoreRequest]
+"""Gives a request in a scoring thread, where its conversation may be read; what it raises is the outcome."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Begun:
-    """Requests that a scoring thread has begun with: computed already, or the texts that have to be embedded first."""
+    """A conversation that a scoring thread has begun with, for `finish`."""
 
-    requests: Sequence[ScoreRequest]
-    _panelists: Panelists
-    _found: list[str] | _Done
+    request: ScoreRequest | None
+    """None where it could not be read."""
+    panelists: Panelists
+    texts: Sequence[str]
+    """What has to be embedded before anything can be computed."""
+    found: _Open | Scored | Unscored | None
+    """What came of it; None where texts are missing."""
+    seconds: float
+    """What beginning took."""
+
+
+Begin: TypeAlias = Callable[[Read], Begun]
 
 
 def _nobody() -> Judges:
@@ -157,6 +172,8 @@ class Scorer:
         self._threads = threads
         self._temperaments = temperaments or {}
         self._snapshot = conversation_judges
+        self.meter: Meter | None = None
+        """Counts what is scored, where somebody wants to know."""
         self._seated: tuple[Mapping[str, str] | None, str] = None, ""
         """Versions of the conversation judges last seen, and the scoring version they make: hashing takes a while."""
         self._require_judges()
@@ -175,6 +192,14 @@ class Scorer:
         """The transcript of messages, its tool calls checked against the scenario's tools."""
         return Transcript.from_messages(messages, agent_role, self._open(collection, scenario).card.tools)
 
+    async def read_off_the_loop(
+        self, collection: str, scenario: str, messages: Sequence[Spoken], agent_role: Role
+    ) -> Transcript:
+        """The same on the event loop: a long one is read in a thread."""
+        if sum(map(weight, messages)) < HEAVY:
+            return self.read(collection, scenario, messages, agent_role)
+        return await asyncio.to_thread(self.read, collection, scenario, messages, agent_role)
+
     def check(self, config: RewardConfig) -> None:
         """Refuse, before any work, a config that names a judge which is not here.
 
@@ -188,57 +213,76 @@ class Scorer:
 
     async def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Unscored]:
         """One outcome per request, in order."""
-        loop, turnstile = asyncio.get_running_loop(), asyncio.Semaphore(JOBS_PER_CALL)
-        panelists = self._present()
+        started, begin, turnstile = time.perf_counter(), self.begin(), asyncio.Semaphore(JOBS_PER_CALL)
 
-        async def compute(part: Sequence[ScoreRequest]) -> list[_Open | Scored | Unscored]:
+        async def begun(part: Sequence[ScoreRequest]) -> list[Begun]:
             async with turnstile:
-                begun = await loop.run_in_executor(self._threads, self._begun, panelists, part)
-            return await self._computed(begun, turnstile)
+                return await asyncio.get_running_loop().run_in_executor(self._threads, _begin_all, begin, part)
 
-        if len(requests) <= TRANSCRIPTS_PER_JOB:
-            return await self._finish(await compute(requests), panelists)
-        starts = range(0, len(requests), TRANSCRIPTS_PER_JOB)
-        parts = await asyncio.gather(*(compute(requests[start : start + TRANSCRIPTS_PER_JOB]) for start in starts))
-        return await self._finish([outcome for part in parts for outcome in part], panelists)
+        parts = [begun(part) for part in _parts(requests)]
+        found = [await parts[0]] if len(parts) == 1 else await asyncio.gather(*parts)
+        return await self._ended(list(chain.from_iterable(found)), started)
 
-    def begin(self) -> Callable[[Sequence[ScoreRequest]], Begun]:
-        """What a job of a scoring thread calls to begin with requests of its own making, which `finish` then ends.
+    def begin(self) -> Begin:
+        """What a job of a scoring thread calls to begin with a conversation, for `finish`; it raises nothing.
 
-        It saves a hand-over to the threads. As with `score`, the conversation judges are those of this moment.
+        The conversation judges are those of this moment.
         """
         return partial(self._begun, self._present())
 
-    async def finish(self, begun: Begun) -> list[Scored | Unscored]:
-        """One outcome per request that was begun with, in order: what `score` gives it."""
-        outcomes = await self._computed(begun, asyncio.Semaphore(JOBS_PER_CALL))
-        return await self._finish(outcomes, begun._panelists)
+    async def finish(self, begun: Sequence[Begun]) -> list[Scored | Unscored]:
+        """One outcome per conversation, in order; all of them were begun with by what one `begin` gave."""
+        return await self._ended(begun, time.perf_counter() - sum(each.seconds for each in begun))
 
-    async def _computed(self, begun: Begun, turnstile: asyncio.Semaphore) -> list[_Open | Scored | Unscored]:
-        if isinstance(begun._found, _Done):
-            return begun._found.outcomes
+    async def _ended(self, begun: Sequence[Begun], started: float) -> list[Scored | Unscored]:
+        if not begun:
+            return []
+        outcomes = await self._outcomes(begun)
+        if self.meter is not None:
+            requests = [each.request for each in begun]
+            places = [None if each is None else (each.collection, each.scenario) for each in requests]
+            self.meter.count(places, outcomes, time.perf_counter() - started)
+        return outcomes
+
+    async def _outcomes(self, begun: Sequence[Begun]) -> list[Scored | Unscored]:
+        waiting, turnstile = [each for each in begun if each.texts], asyncio.Semaphore(JOBS_PER_CALL)
+        parts = await asyncio.gather(*(self._computed(part, turnstile) for part in _parts(waiting))) if waiting else ()
+        computed = chain.from_iterable(parts)
+        return await self._asked([next(computed) if each.found is None else each.found for each in begun], begun[0])
+
+    async def _computed(self, begun: Sequence[Begun], turnstile: asyncio.Semaphore) -> list[_Open | Scored | Unscored]:
+        """What comes of conversations whose texts were missing."""
         if self._prefetching is not None:
             # Awaited, so that the texts of all callers share batches and no scoring thread waits for them.
-            await self._prefetching.prefetched(begun._found)
+            await self._prefetching.prefetched(list(dict.fromkeys(text for each in begun for text in each.texts)))
         async with turnstile:
-            return await asyncio.get_running_loop().run_in_executor(
-                self._threads, self._compute, begun.requests, begun._panelists
-            )
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._compute, begun)
 
-    async def read_ahead(self, requests: Sequence[ScoreRequest]) -> None:
+    async def read_ahead(self, reads: Sequence[Read]) -> None:
         """Have the texts that are new to the reader embedded together, before anybody reads them."""
-        if self._prefetching is not None and requests:
+        if self._prefetching is not None and reads:
             work = asyncio.get_running_loop().run_in_executor
-            fresh = await work(self._threads, self._fresh_texts, self._prefetching, requests, self._present())
+            fresh = await work(self._threads, self._fresh_texts_of, reads, self._present())
             if fresh:
                 await self._prefetching.prefetched(fresh)
 
     async def replayed(self, request: ScoreRequest) -> Record:
         """What the persona understood of a transcript, and what the agent earned: the reasons, scored or not."""
-        await self.read_ahead([request])
+        await self.read_ahead([lambda: request])
         work = asyncio.get_running_loop().run_in_executor
         record, _ = await work(self._threads, self._replayed, self._sealed(request), request.transcript)
         return record
+
+    async def explained(self, request: ScoreRequest) -> tuple[Scored, Record]:
+        """The outcome with what it rests on, for people to read; counted as no reward.
+
+        Raises:
+            LabsError: as scoring does.
+        """
+        work = asyncio.get_running_loop().run_in_executor
+        begun = await work(self._threads, self.begin(), lambda: request)
+        [outcome] = await self._outcomes([begun])
+        return or_raise(outcome), await self.replayed(request)
 
     def _present(self) -> Panelists:
         """The conversation judges of this moment, and the version they make."""
@@ -269,34 +313,43 @@ class Scorer:
 
     # --- in a scoring thread ----------------------------------------------------------------------
 
-    def _begun(self, panelists: Panelists, requests: Sequence[ScoreRequest]) -> Begun:
-        """With the texts that have to be embedded first; where there are none, it is done at once."""
-        reader = self._prefetching
-        fresh = [] if reader is None else self._fresh_texts(reader, requests, panelists)
-        return Begun(requests, panelists, fresh or _Done(self._compute(requests, panelists)))
+    def _begun(self, panelists: Panelists, read: Read) -> Begun:
+        """Where texts have to be embedded first, that is all; else it is done at once."""
+        started = time.perf_counter()
+        request: ScoreRequest | None = None
+        texts: Sequence[str] = ()
+        found: _Open | Scored | Unscored | None
+        try:
+            request = read()
+            texts = self._fresh_texts(request, panelists)
+            found = None if texts else self._judge(request, panelists)
+        except Exception as error:  # noqa: BLE001 (a request boundary: one transcript must not fail its batch)
+            found = _failed(error, request)
+        return Begun(request, panelists, texts, found, time.perf_counter() - started)
 
-    def _compute(self, requests: Sequence[ScoreRequest], panelists: Panelists) -> list[_Open | Scored | Unscored]:
-        return [self._attempt(request, panelists) for request in requests]
-
-    def _fresh_texts(self, reader: Prefetching, requests: Sequence[ScoreRequest], panelists: Panelists) -> list[str]:
-        """What reading the transcripts will embed."""
-        texts: list[str] = []
-        for request in (each for each in requests if self._is_replayed(each, panelists.judges)):
-            with suppress(LabsError):  # which `_attempt` will meet again
-                case, transcript = self._sealed(request).case, request.transcript
-                texts += reader.texts(case, turns_of(transcript.opening, transcript.exchanges()))
-        return list(dict.fromkeys(texts))
+    def _compute(self, begun: Sequence[Begun]) -> list[_Open | Scored | Unscored]:
+        return [self._attempt(each.request, each.panelists) for each in begun if each.request is not None]
 
     def _attempt(self, request: ScoreRequest, panelists: Panelists) -> _Open | Scored | Unscored:
         try:
             return self._judge(request, panelists)
-        except LabsError as error:
-            return Unscored(error)
         except Exception as error:  # noqa: BLE001 (a request boundary: one transcript must not fail its batch)
-            # Only the kind of error: its message may quote the rubric or the conversation.
-            where = f"{request.collection}/{request.scenario}"
-            log.error("score_failed", scenario=where, error=type(error).__name__)  # noqa: TRY400
-            return Unscored(LabsError())
+            return _failed(error, request)
+
+    def _fresh_texts(self, request: ScoreRequest, panelists: Panelists) -> Sequence[str]:
+        """What reading the transcript will embed."""
+        if self._prefetching is None or not self._is_replayed(request, panelists.judges):
+            return ()
+        transcript = request.transcript
+        return self._prefetching.texts(self._sealed(request).case, turns_of(transcript.opening, transcript.exchanges()))
+
+    def _fresh_texts_of(self, reads: Sequence[Read], panelists: Panelists) -> list[str]:
+        """The same for several; what is wrong with one is met again when it is scored."""
+        texts: dict[str, None] = {}
+        for read in reads:
+            with suppress(Exception):
+                texts |= dict.fromkeys(self._fresh_texts(read(), panelists))
+        return list(texts)
 
     def _judge(self, request: ScoreRequest, panelists: Panelists) -> _Open | Scored:
         scenario, transcript, config = self._sealed(request), request.transcript, request.config
@@ -361,9 +414,9 @@ class Scorer:
 
     # --- back on the event loop -------------------------------------------------------------------
 
-    async def _finish(
-        self, outcomes: Sequence[_Open | Scored | Unscored], panelists: Panelists
-    ) -> list[Scored | Unscored]:
+    async def _asked(self, outcomes: Sequence[_Open | Scored | Unscored], begun: Begun) -> list[Scored | Unscored]:
+        """The outcomes once everybody was heard; `begun` is one of them, for the judges that they share."""
+        panelists = begun.panelists
         waiting = [outcome for outcome in outcomes if isinstance(outcome, _Open)]
         if not waiting:
             return [outcome for outcome in outcomes if not isinstance(outcome, _Open)]
@@ -391,6 +444,29 @@ class Scorer:
             found += await loop.run_in_executor(self._threads, estimates_of, judges[name], part)
         said = dict(zip(asking, found, strict=True))
         return [said.get(i) for i in range(len(waiting))]
+
+
+def _parts(things: Sequence[Thing]) -> list[Sequence[Thing]]:
+    """As many as one job of a scoring thread takes, each."""
+    return [things[start : start + TRANSCRIPTS_PER_JOB] for start in range(0, len(things), TRANSCRIPTS_PER_JOB)]
+
+
+def _begin_all(begin: Begin, requests: Sequence[ScoreRequest]) -> list[Begun]:
+    return [begin(partial(_given, request)) for request in requests]
+
+
+def _given(request: ScoreRequest) -> ScoreRequest:
+    """Nothing is left to read."""
+    return request
+
+
+def _failed(error: Exception, request: ScoreRequest | None) -> Unscored:
+    if isinstance(error, LabsError):
+        return Unscored(error)
+    # Only the kind of error: its message may quote the rubric or the conversation.
+    where = None if request is None else f"{request.collection}/{request.scenario}"
+    log.error("score_failed", scenario=where, error=type(error).__name__)
+    return Unscored(LabsError())
 
 
 def _wanted(rubric: Rubric, config: RewardConfig, composite: Composite) -> tuple[Criterion, ...]:

@@ -24,7 +24,7 @@ from reward_server.jobs.learning import (
 from reward_server.jobs.rescore import RescoreItems
 from reward_server.jobs.worker import Pace, Worker
 from reward_server.limits.usage import UsageMeter
-from reward_server.scoring.metering import MeteredScorer
+from reward_server.scoring.scorer import Scorer
 from reward_server.settings import Settings
 from reward_server.store.job_records import TRAIN_POLICY, JobRow
 from reward_server.store.store import Store
@@ -42,7 +42,7 @@ def job_kinds(
     *,
     evaluations: EvaluationService,
     player: Player,
-    scorer: MeteredScorer,
+    scorer: Scorer,
     catalog: Catalog,
     store: Store,
     settings: Settings,

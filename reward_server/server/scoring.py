@@ -26,7 +26,8 @@ from reward_server.llm.durable import StoredLedger, StoredVerdicts
 from reward_server.logs.logger import get_logger
 from reward_server.reward_models.service import RewardModelService
 from reward_server.scoring.lineage import Lineage
-from reward_server.scoring.metering import MeteredScorer
+from reward_server.scoring.metering import Meter
+from reward_server.scoring.scorer import Scorer
 from reward_server.server.engine import (
     Guests,
     llm_judges,
@@ -60,7 +61,7 @@ class Scoring:
     model: LanguageModel | None
     verdicts: VerdictCache
     learned: RewardModelService
-    scorer: MeteredScorer
+    scorer: Scorer
     lineage: Lineage
 
     @property
@@ -119,7 +120,8 @@ async def scoring_of(stack: AsyncExitStack, given: Given, store: Store, loaded: 
         classifier=loaded.classifier,
         reward_model=lambda: loaded.learned.at_hand,
     )
-    scorer = MeteredScorer(ports.build_scorer(library, matcher, reader, threads, guests), library.vault, metrics)
+    scorer = ports.build_scorer(library, matcher, reader, threads, guests)
+    scorer.meter = Meter(library.vault, metrics)
     lineage = Lineage(library.vault, guests.conversation_judges)
     return Scoring(library, matcher, reader, threads, model, verdicts, loaded.learned, scorer, lineage)
 

@@ -16,8 +16,7 @@ from reward_server.api.auth import Gatekeeper
 from reward_server.api.context import Services
 from reward_server.api.cursor import CursorCodec
 from reward_server.api.readiness import OK, Readiness
-from reward_server.episodes.batches import EpisodeBatches
-from reward_server.episodes.scores import TurnScorer
+from reward_server.episodes.service import EpisodeService
 from reward_server.episodes.stage import Stage
 from reward_server.evaluations.calibrated import Calibrator
 from reward_server.evaluations.drift import DriftService
@@ -125,7 +124,7 @@ async def services_of(
             names=ground.names,
         ),
         agents=agents,
-        leaderboard=Leaderboard(store, catalog, TurnScorer(scoring.scorer)),
+        leaderboard=Leaderboard(store, catalog, scoring.scorer),
         reward_models=scoring.learned,
         metrics=metrics,
         traces=given.traces,
@@ -141,14 +140,14 @@ async def services_of(
     )
 
 
-def _episodes(given: Given, ground: Ground, scoring: Scoring) -> EpisodeBatches:
+def _episodes(given: Given, ground: Ground, scoring: Scoring) -> EpisodeService:
     wording = wording_of(scoring.model, given.settings, given.metrics)
     vault, temperaments = scoring.library.vault, load_temperaments()
-    episodes = EpisodeBatches(
+    episodes = EpisodeService(
         store=ground.store,
         catalog=scoring.library.catalog,
         stage=Stage(vault, temperaments, scoring.reader, scoring.matcher, scoring.threads, wording=wording),
-        scorer=TurnScorer(scoring.scorer),
+        scorer=scoring.scorer,
         idempotency=ground.idempotency,
         clock=given.ports.clock,
         metrics=given.metrics,

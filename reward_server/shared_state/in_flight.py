@@ -42,6 +42,10 @@ class Entry(Generic[Answer]):
         self._turn.answers.append(value)
         self._turn.settled.set()
 
+    def fail(self, error: LabsError) -> None:
+        """The owner got an error instead."""
+        self._turn.failure = error
+
     async def joined_answer(self) -> Answer:
         """The owner's answer, for one who joined; the owner's error if it had one."""
         await self._turn.settled.wait()

@@ -24,10 +24,9 @@ from reward_server.store.dialects import write_nothing
 from reward_server.store.engine import check_url, open_reading, open_writing, sqlite_file
 from reward_server.store.lane import Lane, OpenLane
 from reward_server.store.readers import Readers
-from reward_server.store.records import EpisodeRow, TurnRow
 from reward_server.store.session import DirectSession, done_at_once
 from reward_server.store.thread import ConnectionThread
-from reward_server.store.turn_writes import Also, TurnWrites
+from reward_server.store.turn_writes import Also, Played, TurnWrites
 from reward_server.store.unit_of_work import UnitOfWork
 from reward_server.store.writers import Writers
 
@@ -82,13 +81,15 @@ class Store:
         async with self._writers.unit() as session:
             yield UnitOfWork(session)
 
-    async def append_turn(self, episode: EpisodeRow, turn: TurnRow, also: Also | None = None) -> None:
-        """Write a turn and what belongs to it; durable when this returns. Turns of other episodes share the commit.
+    async def append_turns(self, turns: Sequence[Played], also: Also | None = None) -> None:
+        """Write turns of several episodes and what belongs to them, all or none; durable when this returns.
+
+        Turns of other requests share the commit.
 
         Raises:
-            TurnInProgress: the episode is not where this turn began; somebody else was faster.
+            TurnInProgress: an episode is not where its turn began; somebody else was faster.
         """
-        await self._turns.append(episode, turn, also)
+        await self._turns.append(turns, also)
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[UnitOfWork]:

@@ -1,17 +1,18 @@
 """Turns of many episodes, stored together: a statement or two for all of them, and one commit.
 
 Whoever has a turn to store while others are being stored waits for the next group, which takes all that came
-meanwhile: the longer a commit takes, the more share the next one. Nobody waits for company. A turn that does not go
-with the others (the database refuses a value of it, or there is an answer to its request already) takes nobody along:
-then each of the group is stored by itself.
+meanwhile: the longer a commit takes, the more share the next one. Nobody waits for company. The turns of one request
+are stored all or none. A request that does not go with the others (the database refuses a value of it, or there is an
+answer to it already) takes nobody along: then each of the group is stored by itself.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from reward_server.errors import StoreUnavailable, TurnInProgress
@@ -29,12 +30,16 @@ Write: TypeAlias = "Callable[[Callable[[UnitOfWork], Coroutine[Any, Any, set[str
 """Does a block of store calls in a transaction of its own."""
 
 
+Played: TypeAlias = tuple[EpisodeRow, TurnRow]
+"""The episode as it stands after a turn, and the turn."""
+
+
 @dataclass(eq=False, slots=True)
 class _Waiting:
-    """A turn that is to be stored."""
+    """The turns of one request, which are to be stored: of each episode one."""
 
-    episode: EpisodeRow
-    turn: TurnRow
+    turns: Sequence[Played]
+    episodes: frozenset[str]
     also: Also | None
     stored: asyncio.Future[None]
 
@@ -57,16 +62,17 @@ class TurnWrites:
         self._writing: set[asyncio.Task[None]] = set()
         self._closed = False
 
-    async def append(self, episode: EpisodeRow, turn: TurnRow, also: Also | None = None) -> None:
-        """Store a turn and the episode as it stands after it, and what `also` stores, all together or not at all.
+    async def append(self, turns: Sequence[Played], also: Also | None = None) -> None:
+        """Store turns and the episodes as they stand after them, and what `also` stores, all together or not at all.
 
         Raises:
-            TurnInProgress: the episode is not where this turn began; somebody else was faster.
+            TurnInProgress: an episode is not where its turn began; somebody else was faster.
             StoreUnavailable: the database cannot be used.
         """
         if self._closed:
             raise StoreUnavailable
-        waiting = _Waiting(episode, turn, also, asyncio.get_running_loop().create_future())
+        episodes = frozenset(turn.episode_id for _, turn in turns)
+        waiting = _Waiting(turns, episodes, also, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         self._go_on()
         await waiting.stored
@@ -104,13 +110,14 @@ class TurnWrites:
                         each.settle(StoreUnavailable())
 
     def _next_group(self) -> list[_Waiting]:
-        group: dict[str, _Waiting] = {}
-        while self._waiting and len(group) < GROUP_LIMIT and self._waiting[0].turn.episode_id not in group:
+        group: list[_Waiting] = []
+        episodes: set[str] = set()
+        while self._waiting and len(episodes) < GROUP_LIMIT and episodes.isdisjoint(self._waiting[0].episodes):
             each = self._waiting.popleft()
             if not each.stored.cancelled():
-                group[each.turn.episode_id] = each
-        # Always in one order, so that two servers do not wait for each other's rows.
-        return [group[name] for name in sorted(group)]
+                group.append(each)
+                episodes |= each.episodes
+        return group
 
     async def _store(self, group: list[_Waiting]) -> None:
         try:
@@ -126,17 +133,27 @@ class TurnWrites:
                     await self._store([each])
         else:
             for each in group:
-                each.settle(None if each.turn.episode_id in moved else TurnInProgress())
+                each.settle(None if each.episodes <= moved else TurnInProgress())
 
     async def _together(self, group: list[_Waiting]) -> set[str]:
+        # Always in one order, so that two servers do not wait for each other's rows.
+        turns = sorted(chain.from_iterable(each.turns for each in group), key=_episode_of)
+
         async def all_of_them(unit: UnitOfWork) -> set[str]:
-            moved = await unit.episodes.append_turns([(each.episode, each.turn) for each in group])
+            moved = await unit.episodes.append_turns(turns)
             for each in group:
-                if each.also is not None and each.turn.episode_id in moved:
-                    await each.also(unit)
+                if each.episodes <= moved:
+                    if each.also is not None:
+                        await each.also(unit)
+                elif not each.episodes.isdisjoint(moved):
+                    raise TurnInProgress  # which undoes those that moved
             return moved
 
         return await self._write_block(all_of_them)
+
+
+def _episode_of(played: Played) -> str:
+    return played[1].episode_id
 
 
 def _own(error: StoreUnavailable) -> StoreUnavailable:

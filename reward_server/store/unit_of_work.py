@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
 from reward_server.store.agents import Agents
 from reward_server.store.answers import Answers
 from reward_server.store.audit import Audit
@@ -24,28 +27,48 @@ from reward_server.store.training_runs import TrainingRuns
 from reward_server.store.usage import Usage
 from reward_server.store.webhooks import Webhooks
 
+Repository = TypeVar("Repository")
+
+
+class _Opened(Generic[Repository]):
+    """A repository of a unit of work, opened when it is first asked for: most units use one or two."""
+
+    def __init__(self, kind: Callable[[Session], Repository]) -> None:
+        self._kind = kind
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, unit: UnitOfWork, owner: type) -> Repository:
+        repository = self._kind(unit.session)
+        # From now on the unit's own attribute is found first.
+        unit.__dict__[self._name] = repository
+        return repository
+
 
 class UnitOfWork:
     """The repositories of one transaction."""
 
     def __init__(self, session: Session) -> None:
-        self.labs = Labs(session)
-        self.audit = Audit(session)
-        self.usage = Usage(session)
-        self.disposal = Disposal(session)
-        self.keys = Keys(session)
-        self.episodes = Episodes(session)
-        self.evaluations = Evaluations(session)
-        self.browsing = Browsing(session)
-        self.comparisons = Comparisons(session)
-        self.preferences = Preferences(session)
-        self.webhooks = Webhooks(session)
-        self.agents = Agents(session)
-        self.training_runs = TrainingRuns(session)
-        self.answers = Answers(session)
-        self.files = Files(session)
-        self.jobs = Jobs(session)
-        self.job_items = JobItems(session)
-        self.facts = Facts(session)
-        self.spending = Spending(session)
-        self.llm_answers = LlmAnswers(session)
+        self.session = session
+
+    labs = _Opened(Labs)
+    audit = _Opened(Audit)
+    usage = _Opened(Usage)
+    disposal = _Opened(Disposal)
+    keys = _Opened(Keys)
+    episodes = _Opened(Episodes)
+    evaluations = _Opened(Evaluations)
+    browsing = _Opened(Browsing)
+    comparisons = _Opened(Comparisons)
+    preferences = _Opened(Preferences)
+    webhooks = _Opened(Webhooks)
+    agents = _Opened(Agents)
+    training_runs = _Opened(TrainingRuns)
+    answers = _Opened(Answers)
+    files = _Opened(Files)
+    jobs = _Opened(Jobs)
+    job_items = _Opened(JobItems)
+    facts = _Opened(Facts)
+    spending = _Opened(Spending)
+    llm_answers = _Opened(LlmAnswers)

@@ -115,28 +115,17 @@ def packaged_reader() -> LocalReader:
     return load_reader(Settings())
 
 
-class HeldScorer:
-    """The real scorer; `failure` says which requests fail, and how."""
+def held(scorer: Scorer, house: House) -> Scorer:
+    """The real scorer; `failure` of the house says which requests fail, and how."""
+    real = scorer._outcomes
 
-    def __init__(self, scorer: Scorer, house: House) -> None:
-        self._scorer = scorer
-        self._house = house
+    async def outcomes(begun: Sequence[Begun]) -> list[Scored | Unscored]:
+        house.scored.append(len(begun))
+        failures = [None if each.request is None else house.failure(each.request) for each in begun]
+        return [Unscored(f) if f else o for f, o in zip(failures, await real(begun), strict=True)]
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._scorer, name)
-
-    async def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Unscored]:
-        return self._looked_at(requests, await self._scorer.score(requests))
-
-    async def finish(self, begun: Begun) -> list[Scored | Unscored]:
-        return self._looked_at(begun.requests, await self._scorer.finish(begun))
-
-    def _looked_at(
-        self, requests: Sequence[ScoreRequest], outcomes: Sequence[Scored | Unscored]
-    ) -> list[Scored | Unscored]:
-        self._house.scored.append(len(requests))
-        failures = [self._house.failure(request) for request in requests]
-        return [Unscored(f) if f else o for f, o in zip(failures, outcomes, strict=True)]
+    scorer._outcomes = outcomes  # type: ignore[method-assign]
+    return scorer
 
 
 @dataclass
@@ -273,16 +262,16 @@ async def running_house(
     traces: Traces | None = None,
     **settings: Any,
 ) -> AsyncIterator[House]:
-    held, logs = HeldMatcher(matcher), io.StringIO()
+    gate, logs = HeldMatcher(matcher), io.StringIO()
     house: House
 
-    def scorer(library: Library, matcher: Matcher, reader: Reader, threads: Executor, guests: Guests) -> Any:
-        return HeldScorer(build_scorer(library, matcher, reader, threads, guests), house)
+    def scorer(library: Library, matcher: Matcher, reader: Reader, threads: Executor, guests: Guests) -> Scorer:
+        return held(build_scorer(library, matcher, reader, threads, guests), house)
 
     ports = Ports(
         clock=ManualClock(),
-        matcher=held,
-        reader=HeldReader(packaged_reader(), held),
+        matcher=gate,
+        reader=HeldReader(packaged_reader(), gate),
         library=library,
         build_scorer=scorer,
         new_seed=lambda: house.seeds.pop(0) if house.seeds else 11,
@@ -295,6 +284,6 @@ async def running_house(
     made = Settings(data=data, log_format="json", **{"training_run_workers": 0, **settings})
     app = create_app(made, ports=ports)
     assert isinstance(ports.clock, ManualClock)
-    house = House(app, ports.clock, held, made, logs)
+    house = House(app, ports.clock, gate, made, logs)
     async with app.router.lifespan_context(app):
         yield house

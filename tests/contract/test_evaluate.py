@@ -12,6 +12,7 @@ import pytest
 
 from reward_server.errors import JudgeFailed
 from reward_server.scoring.scorer import ScoreRequest
+from reward_server.transcripts.transcript import Transcript
 from tests.contract.house import OTHER, WHERE, Client, House, Json, assert_error
 from tests.store.builders import an_evaluation
 
@@ -520,3 +521,20 @@ async def test_unknown_things_are_404(labs: Client, change: Json, door: str) -> 
     request = (body() if door == "/evaluate" else comparison(GOOD, BAD)) | change
     response = await labs.call("POST", door, request)
     assert_error(response, 404, f"{next(iter(change)).removesuffix('_slug')}_not_found")
+
+
+async def test_an_evaluation_reads_its_conversation_once(labs: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    real = Transcript.from_messages
+
+    def counted(*given: Any) -> Transcript:
+        read.append("read")
+        return real(*given)
+
+    monkeypatch.setattr(Transcript, "from_messages", counted)
+    messages = dialogue("How did it happen?")
+    await labs.ok("POST", "/evaluate", {**WHERE, "messages": messages})
+    assert read == ["read"]
+    items = [{"id": name, **WHERE, "messages": messages} for name in "ab"]
+    await labs.ok("POST", "/batch/evaluate", {"items": items})
+    assert read == ["read"] * 3

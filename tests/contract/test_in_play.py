@@ -18,8 +18,8 @@ import pytest
 
 from personas.reading.matcher import Matcher
 from reward_server.auth.lab import Plan
-from reward_server.episodes.batches import EpisodeBatches
 from reward_server.episodes.in_play import Loaded
+from reward_server.episodes.service import EpisodeService
 from reward_server.errors import StoreUnavailable
 from reward_server.store.records import EpisodeStatus
 from scenarios.library import Library
@@ -31,8 +31,8 @@ OFFER = "Then I will put in a new tube and have it ready on Friday."
 LAB = "development"
 
 
-def service(house: House) -> EpisodeBatches:
-    episodes: EpisodeBatches = house.app.state.services.episodes
+def service(house: House) -> EpisodeService:
+    episodes: EpisodeService = house.app.state.services.episodes
     return episodes
 
 
@@ -230,14 +230,14 @@ async def test_a_turn_that_was_stored_though_its_commit_failed_is_recalled(
 ) -> None:
     await labs.say(episode, ASK_CAUSE)
     log = await labs.log(episode)
-    real = house.store.append_turn
+    real = house.store.append_turns
 
     async def unsure(*arguments: Any) -> None:
         await real(*arguments)
         raise StoreUnavailable
 
     with monkeypatch.context() as patched:
-        patched.setattr(house.store, "append_turn", unsure)
+        patched.setattr(house.store, "append_turns", unsure)
         assert_error(await labs.turn(episode, *log, agent(ASK_DEADLINE)), 503, "store_unavailable")
     again = await labs.say(episode, *log, agent(ASK_DEADLINE))
     assert again["turn"] == 2

@@ -1,4 +1,4 @@
-"""Turns whose score could not be begun in the thread job of the persona's answer, and turns with no such job.
+"""The score of a turn is begun in the thread job of the persona's answer, or in one of its own where that is worded.
 
 The one job saves a hand-over and must change nothing else: not the answer, not the reward, and not what a failure is
 called.
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from personas.reading.matcher import Matcher
-from reward_server.errors import JudgeFailed, LabsError, ScenarioNotFound
+from reward_server.errors import LabsError, ScenarioNotFound
 from reward_server.scoring.scorer import Scorer, ScoreRequest
 from scenarios.library import Library
 from tests.contract.house import Client, House, Json, assert_error
@@ -23,19 +23,13 @@ ASK_DEADLINE = "I understand. When do you need it back?"
 FAILURE = RuntimeError("the scorer said: quokka-scorer-text")
 
 
-def failing_reads(monkeypatch: pytest.MonkeyPatch, times: int, error: Exception = FAILURE) -> list[str]:
-    """Scoring cannot read the next conversations, the first of which is the job's; the list has one entry each."""
-    failed: list[str] = []
-    read = Scorer.read
+def failing_reads(monkeypatch: pytest.MonkeyPatch, error: Exception = FAILURE) -> None:
+    """Scoring cannot read conversations."""
 
-    def reading(self: Scorer, collection: str, scenario: str, *rest: Any) -> Any:
-        if len(failed) < times:
-            failed.append(scenario)
-            raise error
-        return read(self, collection, scenario, *rest)
+    def reading(self: Scorer, *_: Any) -> Any:
+        raise error
 
     monkeypatch.setattr(Scorer, "read", reading)
-    return failed
 
 
 def without_names(turn: Json) -> Json:
@@ -49,21 +43,11 @@ async def scorings(client: Client) -> str:
     return next(line.split()[1] for line in page.splitlines() if line.startswith("labs_scoring_seconds_count "))
 
 
-async def test_a_score_that_could_not_be_begun_is_made_afterwards(
-    labs: Client, house: House, episode: Json, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    undisturbed = [await labs.say(episode, text) for text in (ASK_CAUSE, ASK_DEADLINE)]
-    another = await labs.create()
-    first = await labs.say(another, ASK_CAUSE)
-    failed = failing_reads(monkeypatch, 1)
-    second = await labs.say(another, ASK_DEADLINE)
-    assert failed == ["flat-tyre"]
-    assert [without_names(turn) for turn in (first, second)] == [without_names(turn) for turn in undisturbed]
-    assert (await labs.read(another))["rewards"] == [turn["reward"] for turn in undisturbed]
-    assert house.scored == [1, 1, 1, 1]
-    assert await scorings(labs) == "4.0"
-    assert '"score_not_begun"' in house.logs.getvalue()
-    assert "quokka" not in house.logs.getvalue()
+async def test_each_turn_is_scored_and_measured_once(labs: Client, house: House, episode: Json) -> None:
+    for text in (ASK_CAUSE, ASK_DEADLINE):
+        await labs.say(episode, text)
+    assert house.scored == [1, 1]
+    assert await scorings(labs) == "2.0"
 
 
 @pytest.mark.parametrize(
@@ -73,25 +57,13 @@ async def test_what_keeps_a_score_from_being_made_is_not_the_personas_failure(
     labs: Client, house: House, episode: Json, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, code: str
 ) -> None:
     with monkeypatch.context() as patched:
-        failed = failing_reads(patched, 2, error)
+        failing_reads(patched, error)
         assert_error(await labs.turn(episode, ASK_CAUSE, key="once"), status, code)
-        assert len(failed) == 2
     assert "persona_failed" not in house.logs.getvalue()
     assert "quokka" not in house.logs.getvalue()
     assert (await labs.read(episode))["turn"] == 0
     again = await labs.say(episode, ASK_CAUSE, key="once")
     assert without_names(again) == without_names(await labs.say(await labs.create(), ASK_CAUSE))
-
-
-async def test_a_judge_that_fails_afterwards_records_nothing(
-    labs: Client, house: House, episode: Json, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    failing_reads(monkeypatch, 1)
-    house.failure = lambda request: JudgeFailed()
-    assert_error(await labs.turn(episode, ASK_CAUSE), 502, "judge_failed")
-    house.failure = lambda request: None
-    assert (await labs.read(episode))["turn"] == 0
-    assert (await labs.say(episode, ASK_CAUSE))["turn"] == 1
 
 
 async def test_a_worded_line_is_scored_as_it_was_said(data: Path, matcher: Matcher, library: Library) -> None:

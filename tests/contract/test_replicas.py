@@ -1,4 +1,4 @@
-"""What another replica took of a lab's limits counts here."""
+"""What another replica took of a lab's limits counts here, and an episode that it plays is left alone."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from reward_server.auth.lab import Lab, Plan
 from reward_server.errors import TooManyAtOnce
 from reward_server.limits.concurrency_limit import LabPlaces
 from reward_server.server.shared import Shared
+from reward_server.shared_state.locks import Busy
 from scenarios.library import Library
-from tests.contract.house import WHERE, House, assert_error, running_house
+from tests.contract.house import WHERE, Client, House, Json, agent, assert_error, running_house
 
 EVALUATION = {**WHERE, "messages": [{"role": "assistant", "content": "How did it happen?"}]}
 
@@ -62,6 +63,46 @@ async def test_what_another_replica_has_in_work_counts_against_the_places(house:
         await client.ok("POST", "/evaluate", EVALUATION)
         await entered(there, lab)
         assert_error(await client.call("POST", "/evaluate", EVALUATION), 429, "too_many_at_once")
+
+
+def lock_of(episode: Json) -> str:
+    return f"turn/development/{episode['episode_id']}"
+
+
+async def batch(client: Client, *episodes: Json) -> list[str]:
+    """One turn of each: how it went."""
+    items = [{"episode_id": each["episode_id"], "messages": [agent("How did it happen?")]} for each in episodes]
+    results = (await client.ok("POST", "/batch/turns", {"items": items}))["results"]
+    return [result.get("code", "ok") for result in results]
+
+
+async def test_an_episode_that_another_replica_plays_is_in_progress(house: House, other: Shared) -> None:
+    async with house.client() as client:
+        held, free = await client.create(), await client.create()
+        async with other.locks.hold(lock_of(held), "a turn"):
+            assert_error(await client.turn(held, "How did it happen?"), 409, "turn_in_progress")
+            assert await batch(client, held) == ["turn_in_progress"]
+            assert await batch(client, held, free) == ["turn_in_progress", "ok"]
+        assert (await client.read(held))["turn"] == 0
+        assert await batch(client, held, free) == ["ok", "ok"]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_episodes_of_a_batch_are_kept_from_other_replicas(house: House, other: Shared, count: int) -> None:
+    async with house.client() as client:
+        episodes = [await client.create() for _ in range(count)]
+        house.matcher.close()
+        playing = asyncio.create_task(batch(client, *episodes))
+        await house.matcher.somebody_waits()
+        for each in episodes:
+            with pytest.raises(Busy):
+                async with other.locks.hold(lock_of(each), "another turn"):
+                    pass
+        house.matcher.open()
+        assert await playing == ["ok"] * count
+        for each in episodes:
+            async with other.locks.hold(lock_of(each), "another turn"):
+                pass
 
 
 async def entered(places: LabPlaces, lab: Lab) -> None:

@@ -23,7 +23,7 @@ from reward_server.judges.base import Case, Evidence, JudgeFailed, Outcome, Stat
 from reward_server.scoring.compare import compare
 from reward_server.scoring.config import RewardConfig, read_config
 from reward_server.scoring.scored import Scored, Unscored, or_raise
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.scorer import Begun, Scorer, ScoreRequest
 from scenarios.schema import Criterion
 from tests.scoring.builders import (
     ASK_BUDGET,
@@ -331,14 +331,34 @@ async def test_known_texts_are_scored_in_one_trip_and_new_ones_are_embedded_befo
     assert rewards[0] == rewards[1] == rewards[2]
 
 
+def begun(scorer: Scorer, requests: Sequence[ScoreRequest]) -> list[Begun]:
+    """As in a job of another purpose."""
+    begin = scorer.begin()
+    return [begin(lambda request=request: request) for request in requests]  # type: ignore[misc]
+
+
+async def test_a_conversation_that_cannot_be_read_fails_alone() -> None:
+    def unreadable() -> ScoreRequest:
+        raise RuntimeError("quokka")
+
+    with CountingPool(2) as pool:
+        scorer = a_scorer(pool)
+        begin = scorer.begin()
+        good, bad = await scorer.finish([begin(lambda: a_request(*GOOD)), begin(unreadable)])
+        [alone] = await scorer.score([a_request(*GOOD)])
+    assert good == alone
+    assert isinstance(bad, Unscored)
+    assert (bad.code, "quokka" in bad.message) == ("internal_error", False)
+
+
 async def test_what_another_job_began_with_is_scored_as_by_itself() -> None:
     with CountingPool(2) as pool:
         reader = EarlyReader()
         scorer = Scorer(a_library(), WordMatcher(), a_panel(), pool, reader=reader)
         requests = [a_request(*GOOD), a_request(*GOOD[:2])]
-        fresh = await scorer.finish(scorer.begin()(requests))
+        fresh = await scorer.finish(begun(scorer, requests))
         assert (pool.trips, len(reader.prefetches)) == (1, 1)
-        known = await scorer.finish(scorer.begin()(requests))
+        known = await scorer.finish(begun(scorer, requests))
         assert (pool.trips, len(reader.prefetches)) == (1, 1)
         alone = await scorer.score(requests)
     assert fresh == known == alone

@@ -31,7 +31,7 @@ async def episodes_of(store: Store, count: int = MANY) -> list[EpisodeRow]:
 
 
 async def told(store: Store, played: list[tuple[EpisodeRow, TurnRow]]) -> list[BaseException | None]:
-    return await asyncio.gather(*(store.append_turn(*each) for each in played), return_exceptions=True)
+    return await asyncio.gather(*(store.append_turns([each]) for each in played), return_exceptions=True)
 
 
 async def turns_of(store: Store, row: EpisodeRow) -> list[TurnRow]:
@@ -62,7 +62,7 @@ async def test_turns_of_one_episode_have_one_winner_a_place(store: Store) -> Non
 
 async def test_an_episode_that_has_moved_or_is_of_another_lab_is_left_alone(store: Store) -> None:
     rows = await episodes_of(store, 6)
-    await store.append_turn(*a_turn_of(rows[0]))
+    await store.append_turns([a_turn_of(rows[0])])
     played = [a_turn_of(row) for row in rows]
     played[1] = (replace(played[1][0], lab_id="another"), played[1][1])
     found = await told(store, played)
@@ -89,7 +89,7 @@ async def test_a_turn_and_its_answer_are_stored_together_or_not_at_all(store: St
         async def keep(unit: UnitOfWork) -> None:
             await unit.answers.put(an_answer(key=f"key-{number}"))
 
-        return asyncio.ensure_future(store.append_turn(*a_turn_of(rows[number]), keep))
+        return asyncio.ensure_future(store.append_turns([a_turn_of(rows[number])], keep))
 
     found = await asyncio.gather(*map(with_answer, range(5)), return_exceptions=True)
     assert isinstance(found.pop(2), Conflict)
@@ -99,7 +99,7 @@ async def test_a_turn_and_its_answer_are_stored_together_or_not_at_all(store: St
 
 async def test_a_turn_that_nobody_waits_for_any_more_is_not_stored(store: Store) -> None:
     rows = await episodes_of(store, 4)
-    gone = asyncio.create_task(store.append_turn(*a_turn_of(rows[0])))
+    gone = asyncio.create_task(store.append_turns([a_turn_of(rows[0])]))
     await asyncio.sleep(0)
     gone.cancel()
     assert await told(store, [a_turn_of(row) for row in rows[1:]]) == [None] * 3
@@ -108,9 +108,23 @@ async def test_a_turn_that_nobody_waits_for_any_more_is_not_stored(store: Store)
 
 async def test_what_waits_is_stored_before_the_store_closes(store: Store) -> None:
     rows = await episodes_of(store)
-    waiting = [asyncio.create_task(store.append_turn(*a_turn_of(row))) for row in rows]
+    waiting = [asyncio.create_task(store.append_turns([a_turn_of(row)])) for row in rows]
     await asyncio.sleep(0)
     await store.close()
     assert await asyncio.gather(*waiting) == [None] * MANY
     with pytest.raises(StoreUnavailable):
-        await store.append_turn(*a_turn_of(rows[0]))
+        await store.append_turns([a_turn_of(rows[0])])
+
+
+async def test_turns_of_one_request_are_stored_all_or_none_and_take_nobody_along(store: Store) -> None:
+    rows = await episodes_of(store, 6)
+    await store.append_turns([a_turn_of(rows[1])])
+    requests = [[rows[0], rows[1]], [rows[2], rows[3]], [rows[4]]]
+    found = await asyncio.gather(
+        *(store.append_turns([a_turn_of(row) for row in each]) for each in requests), return_exceptions=True
+    )
+    assert [type(each).__name__ for each in found] == ["TurnInProgress", "NoneType", "NoneType"]
+    assert [len(await turns_of(store, row)) for row in rows] == [0, 1, 1, 1, 1, 0]
+    assert found[1:] == [None, None]
+    async with store.reading() as work:
+        assert await work.episodes.get(rows[0].lab_id, rows[0].episode_id) == rows[0]
