@@ -522,6 +522,13 @@ class NotReady(Unavailable):
     default_message = "The server is not ready."
 
 
+class Stopped(Unavailable):
+    """The server is being stopped, and this could not be finished before."""
+
+    code = "stopping"
+    default_message = "The server is being stopped. Nothing was recorded: send the same request again."
+
+
 class Overloaded(Unavailable):
     """More work is waiting than can be done in time."""
 

@@ -26,6 +26,7 @@ from reward_server.api.operation import operation_of
 from reward_server.api.readiness import Readiness
 from reward_server.auth.actor import Actor
 from reward_server.auth.audit import AuditLog
+from reward_server.auth.idempotency import Outliving
 from reward_server.auth.key_ring import KeyRing
 from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
 from reward_server.auth.tenants import Tenants
@@ -99,6 +100,7 @@ class Services:
     audit: AuditLog
     keys: KeyRing
     tenants: Tenants
+    outliving: Outliving
     stopping: threading.Event = field(default_factory=threading.Event)
     """Set as soon as the server is told to end: what could go on for ever ends by itself then."""
 
@@ -217,6 +219,11 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
             raise ClientDisconnect
+        return working.result()
+    except asyncio.CancelledError:
+        # The server stops: what was being stored is answered all the same.
+        working.cancel()
+        await asyncio.wait({working})
         return working.result()
     finally:
         for task in (working, leaving):

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from reward_server.api.body import read_json, validate
 from reward_server.errors import FieldProblem, InvalidRequest
+from reward_server.transcripts.spoken import of_a_rollout
 from trainer_client.wire import JsonObject, Message, RequestModel, RewardConfig, SlugField
 from trainer_client.wire.base import Messages
 
@@ -56,6 +57,13 @@ def _refuse() -> Any:
     raise InvalidRequest(errors=[FieldProblem((), HOW)])
 
 
+def heard_message(message: Any) -> Any:
+    """A message of a client's conversation as it is heard: what a policy says is bounded, not refused."""
+    if isinstance(message, dict) and message.get("role") == "assistant" and isinstance(message.get("content"), str):
+        return {**message, "content": of_a_rollout(message["content"])}
+    return message
+
+
 def reply_after(prompt: str, text: str, *loc: str | int) -> str:
     """The reply in a decoded sequence: what follows the prompt, without special tokens at its end.
 
@@ -84,6 +92,6 @@ def without_special_tokens(reply: str) -> str:
 def transcript(target: Target, reply: str, *loc: str | int) -> list[Message]:
     """The conversation of a target with this reply of the agent."""
     try:
-        return [*target.messages, validate(Message, {"role": "assistant", "content": reply})]
+        return [*target.messages, validate(Message, {"role": "assistant", "content": of_a_rollout(reply)})]
     except InvalidRequest as error:
         raise InvalidRequest(errors=[FieldProblem(loc, each.msg) for each in error.errors]) from None

@@ -41,6 +41,7 @@ from reward_server.store.records import EpisodeRow, EpisodeStatus, PageEnd, Turn
 from reward_server.store.store import Store
 from reward_server.store.unit_of_work import UnitOfWork
 from reward_server.telemetry.metrics import Metrics
+from reward_server.transcripts.spoken import utterance
 from reward_server.transcripts.tool_results import tool_results
 from reward_server.transcripts.transcript import IGNORED_ROLES, PARTIES, UNKNOWN_ROLE, valid_tool_ids
 from scenarios.library import Catalog, PublicScenario
@@ -291,7 +292,7 @@ class EpisodeService:
 
     def _said(self, lab: Lab, loaded: Loaded, message: Line) -> Said:
         episode, earlier = loaded.row, [loaded.row.opening, *(turn.observation for turn in loaded.turns)]
-        heard = AgentTurn(message.content, valid_tool_ids(_calls(message), self._tools(lab, episode)))
+        heard = AgentTurn(utterance(message.content).text, valid_tool_ids(_calls(message), self._tools(lab, episode)))
         return Said(episode, heard, earlier)
 
     # --- read, list, end ------------------------------------------------------------------------
@@ -402,7 +403,8 @@ def check_roles(messages: Sequence[Message]) -> None:
 
 
 def _calls(message: Line) -> list[ToolCall]:
-    return [ToolCall.model_validate(call) for call in message.tool_calls or ()]
+    given = [ToolCall.model_validate(call) for call in message.tool_calls or ()]
+    return [*given, *utterance(message.content).calls]
 
 
 def _turn_cap(scenario: PublicScenario) -> int:
