@@ -1,8 +1,8 @@
 """How the server ends once it was told to: time to finish, then the truth about what is not finished, then the end.
 
 For `drain_s` requests in work are finished and answered. What is not finished then is given up: it is answered with a
-503, unless it is being stored at that moment, which is waited for. Who could not be answered by twice that time, because
-the disk hangs or a client does not read, is cut off without an answer: nobody is told what is not known.
+503, unless it is being stored at that moment, which is waited for. Who could not be answered by twice that time (the
+disk hangs, a client does not read) is cut off without an answer: nobody is told what is not known.
 """
 
 from __future__ import annotations

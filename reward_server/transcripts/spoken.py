@@ -1,7 +1,7 @@
 """What an agent says and does in a text as its model wrote it: without its reasoning, with the tool calls in it.
 
-The one place that knows these formats. A reasoning model thinks in `<think>…</think>` before it speaks; where it was cut
-off there is no end, and where a template began for it there is no beginning. Models that are taught with a Hermes
+The one place that knows these formats. A reasoning model thinks in `<think>…</think>` before it speaks; where it was
+cut off there is no end, and where a template began for it there is no beginning. Models that are taught with a Hermes
 template write a call as `<tool_call>{"name", "arguments"}</tool_call>`. What is thought is neither heard nor scored. A
 call that cannot be read is a call that fits no tool: the mistake of the agent, not of the request.
 """
@@ -50,6 +50,11 @@ def said(content: str) -> str:
     if _THOUGHT.search(content) is None:
         return content
     return "".join(_pieces(content)).strip()
+
+
+def is_mark(text: str) -> bool:
+    """Whether a text is a mark that is read here, and no token of a chat template."""
+    return text in ("<tool_call>", "</tool_call>") or _THOUGHT.fullmatch(text) is not None
 
 
 def of_a_rollout(reply: str) -> str:

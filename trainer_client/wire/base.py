@@ -156,11 +156,8 @@ class Message(BaseModel):
         if content is None:
             has_more = value.get("tool_calls") or any(value.get(name) for name in REASONING_FIELDS)
             return {**value, "content": "" if has_more else None}
-        if isinstance(content, list):
-            spoken = [part for part in content if not _is_reasoning_part(part)]
-            if all(map(_is_text_part, spoken)) and (spoken or content):
-                return {**value, "content": "\n".join(part["text"] for part in spoken)}
-        return value
+        text = text_of_parts(content)
+        return value if text is None else {**value, "content": text}
 
     @field_validator("content", mode="before")
     @classmethod
@@ -190,6 +187,14 @@ def _newer(value: dict[str, Any]) -> dict[str, Any]:
     if not call or value.get("tool_calls"):
         return {**value, "role": role}
     return {**value, "role": role, "tool_calls": [{"function": call}]}
+
+
+def text_of_parts(content: object) -> str | None:
+    """The text of a list of parts, without reasoning; None of what is no such list."""
+    if not isinstance(content, list) or not content:
+        return None
+    spoken = [part for part in content if not _is_reasoning_part(part)]
+    return "\n".join(part["text"] for part in spoken) if all(map(_is_text_part, spoken)) else None
 
 
 def _is_reasoning_part(part: object) -> bool:
