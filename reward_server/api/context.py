@@ -25,6 +25,7 @@ from reward_server.api.errors import json_response
 from reward_server.api.operation import operation_of
 from reward_server.api.readiness import Readiness
 from reward_server.auth.actor import Actor
+from reward_server.auth.asking import ask_as
 from reward_server.auth.audit import AuditLog
 from reward_server.auth.idempotency import Outliving
 from reward_server.auth.key_ring import KeyRing
@@ -124,6 +125,7 @@ async def admit(request: Request) -> Lab:
     admission = await services.gatekeeper.admit(credentials_of(request), address)
     request.state.trace |= {"lab": admission.lab.lab_id, "key": admission.lab.key_id}
     work_for(admission.lab.lab_id)
+    ask_as(admission.lab, address)
     request.scope["state"][ADMITTED] = True
     await services.reward_models.current()  # a model that was activated elsewhere serves from this request on
     decision = admission.decision

@@ -11,6 +11,7 @@ from reward_server.errors import JudgeFailed
 from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.scored import Scored, Unscored
 from reward_server.scoring.scorer import Begun, Scorer, ScoreRequest
+from reward_server.scoring.telling import Telling
 from reward_server.telemetry.metrics import Metrics
 from reward_server.transcripts.transcript import Spoken, Transcript
 from reward_server.transcripts.weight import HEAVY, weight
@@ -41,8 +42,9 @@ class MeteredBegun:
 class MeteredScorer:
     """The scorer, counted. Labels are codes and kinds of checks, never a criterion."""
 
-    def __init__(self, scorer: Scorer, vault: Vault, metrics: Metrics) -> None:
+    def __init__(self, scorer: Scorer, vault: Vault, metrics: Metrics, telling: Telling) -> None:
         self._scorer = scorer
+        self._telling = telling
         self._vault = vault
         self._metrics = metrics
 
@@ -72,10 +74,13 @@ class MeteredScorer:
 
     async def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Unscored]:
         """One outcome per request, in order."""
+        refused = await self._telling.refused(requests)
+        wanted = [request for place, request in enumerate(requests) if place not in refused]
         with self._metrics.scoring_seconds.time():
-            outcomes = await self._scorer.score(requests)
+            found = iter(await self._scorer.score(wanted))
+        outcomes = [refused[place] if place in refused else next(found) for place in range(len(requests))]
         self._count(requests, outcomes)
-        return outcomes
+        return list(map(self._telling.told, requests, outcomes))
 
     def begin(self) -> Callable[[ReadNow], MeteredBegun]:
         """What a job of a scoring thread calls to read a conversation and to begin scoring it; `finish` ends that."""
@@ -92,10 +97,12 @@ class MeteredScorer:
     async def finish(self, begun: MeteredBegun) -> Scored | Unscored:
         """The outcome."""
         started = time.perf_counter()
+        if refused := await self._telling.refused(begun.begun.requests):
+            return refused[0]
         outcomes = await self._scorer.finish(begun.begun)
         self._metrics.scoring_seconds.observe(begun.seconds + time.perf_counter() - started)
         self._count(begun.begun.requests, outcomes)
-        return outcomes[0]
+        return self._telling.told(begun.begun.requests[0], outcomes[0])
 
     def _count(self, requests: Sequence[ScoreRequest], outcomes: Sequence[Scored | Unscored]) -> None:
         for request, outcome in zip(requests, outcomes, strict=True):

@@ -13,6 +13,7 @@ from functools import partial
 
 from personas.reading.matcher import Matcher
 from personas.reading.reader import LocalReader, Reader
+from reward_server.auth.audit import AuditLog
 from reward_server.classifier.build import classifier_judge
 from reward_server.encoders.micro_batcher import MicroBatcher, usable
 from reward_server.episodes.wording import Wording
@@ -20,6 +21,7 @@ from reward_server.judges.estimate import ConversationJudge
 from reward_server.judges.plugins import Plugins, load_plugins
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.limits.fair_threads import FairThreads, lab_at_work
+from reward_server.limits.weightings import Weightings
 from reward_server.llm.base import LanguageModel
 from reward_server.llm.build import language_model
 from reward_server.llm.durable import StoredLedger, StoredVerdicts
@@ -27,6 +29,7 @@ from reward_server.logs.logger import get_logger
 from reward_server.reward_models.service import RewardModelService
 from reward_server.scoring.lineage import Lineage
 from reward_server.scoring.metering import MeteredScorer
+from reward_server.scoring.telling import Telling
 from reward_server.server.engine import (
     Guests,
     llm_judges,
@@ -119,7 +122,9 @@ async def scoring_of(stack: AsyncExitStack, given: Given, store: Store, loaded: 
         classifier=loaded.classifier,
         reward_model=lambda: loaded.learned.at_hand,
     )
-    scorer = MeteredScorer(ports.build_scorer(library, matcher, reader, threads, guests), library.vault, metrics)
+    telling = Telling(library.vault, Weightings(settings.weightings_per_day), AuditLog(store, ports.clock))
+    built = ports.build_scorer(library, matcher, reader, threads, guests)
+    scorer = MeteredScorer(built, library.vault, metrics, telling)
     lineage = Lineage(library.vault, guests.conversation_judges)
     return Scoring(library, matcher, reader, threads, model, verdicts, loaded.learned, scorer, lineage)
 
