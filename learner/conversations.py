@@ -208,7 +208,7 @@ def _tools(row: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _rows(path: Path, key: str = "data.file") -> list[tuple[int, Mapping[str, Any]]]:
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise RowError(
             f"{key}: cannot read {path}: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}"

@@ -172,6 +172,11 @@ class Settings(BaseSettings):
     weightings_per_day: int = Field(
         default=2, ge=0, le=1000, description="Different `quality_weights` of a scenario a lab has without full scores."
     )
+    path_prefix: str = Field(
+        default="",
+        pattern=r"^(/[A-Za-z0-9._~-]+)*$",
+        description="Path in front of all others behind a proxy: `/labs`.",
+    )
     drain_s: Seconds = Field(default=10.0, description="Time for requests in work when the server is stopped.")
 
     jwt_issuer: str | None = Field(default=None, min_length=1, description="Whose JSON Web Tokens are taken (`iss`).")

@@ -117,7 +117,7 @@ async def nemo_gym_seed_session(request: Request, lab: Caller) -> Response:
     response = answer(
         request, {"observation": begun["initial_observation"]["content"], "max_turns": begun["max_turns"]}
     )
-    remember(response, begun["episode_id"], PATH)
+    remember(response, begun["episode_id"], f"{request.app.state.path_prefix}{PATH}")
     return response
 
 

@@ -184,7 +184,7 @@ async def openenv_reset(request: Request, lab: Caller) -> Response:
     reset = await body_as(Reset, request, CONVERSATION)
     episode, observed = await begun(services_of(request), lab, reset)
     response = answer(request, observed)
-    remember(response, episode, PATH)
+    remember(response, episode, f"{request.app.state.path_prefix}{PATH}")
     return response
 
 

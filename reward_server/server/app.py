@@ -21,6 +21,7 @@ from reward_server.api.context import Services
 from reward_server.api.edge import KnownHosts
 from reward_server.api.in_work import InWork
 from reward_server.api.middleware import NO_TELEMETRY, App
+from reward_server.api.paths import PlainPaths
 from reward_server.api.routes import (
     agents,
     batches,
@@ -108,8 +109,10 @@ def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
     for module in (*ROUTES, *DOORS, docs):
         app.router.routes.extend(module.router.routes)
     app.add_middleware(AtTheRoot, prefix=ors.PATH)
+    app.add_middleware(PlainPaths, prefix=settings.path_prefix)
     app.add_middleware(KnownHosts, names=settings.host_names)
     app.state.in_work = InWork()
+    app.state.path_prefix = settings.path_prefix
     app.add_middleware(
         RequestBoundary,
         max_concurrency=settings.max_concurrency,
