@@ -57,7 +57,7 @@ def check_file(path: Path, key: str = "data.file") -> None:
 
 def _lines(path: Path, key: str) -> list[tuple[int, str]]:
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise RowError(
             f"{key}: cannot read {path}: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}"

@@ -45,6 +45,7 @@
     │       │   └── BudgetTooSmall          budget_too_small: one question costs more than the lab's whole day
     │       ├── ComputeExhausted        compute_exhausted: the lab's characters to read a minute
     │       ├── TooManyAtOnce           too_many_at_once: the lab's requests in work, or the key's; its open jobs
+    │       ├── TooManyWeightings       too_many_weightings: quality_weights of a scenario, in a day
     │       ├── StorageExhausted        storage_exhausted: what the lab may store: conversations, files, models
     │       └── TooManyFailedKeys       too_many_failed_keys: keys of this address that are no good
     ├── ProviderFailed              provider_failed: something we asked did not answer usefully
@@ -54,6 +55,7 @@
     ├── Unavailable                 unavailable (+ retry_after_s): the same request may work later
     │   ├── StoreUnavailable            store_unavailable
     │   ├── NotReady                    not_ready
+    │   ├── Stopped                     stopping
     │   ├── Overloaded                  overloaded
     │   └── EncoderUnavailable          encoder_unavailable
     └── ConfigurationError          configuration_error: an operator has to change something
@@ -428,6 +430,16 @@ class ComputeExhausted(RateLimited):
     default_message = "This lab has sent more text than its plan allows per minute."
 
 
+class TooManyWeightings(RateLimited):
+    """The lab has used as many weightings of the scenario as it may in a day."""
+
+    code = "too_many_weightings"
+    default_message = (
+        "This lab has used as many different quality_weights of this scenario as it may in a day."
+        " Use one of those, none, or a key with full scores."
+    )
+
+
 class TooManyAtOnce(RateLimited):
     """The lab has as many requests in work as it may."""
 
@@ -520,6 +532,13 @@ class NotReady(Unavailable):
 
     code = "not_ready"
     default_message = "The server is not ready."
+
+
+class Stopped(Unavailable):
+    """The server is being stopped, and this could not be finished before."""
+
+    code = "stopping"
+    default_message = "The server is being stopped. Nothing was recorded: send the same request again."
 
 
 class Overloaded(Unavailable):

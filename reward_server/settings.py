@@ -173,6 +173,14 @@ class Settings(BaseSettings):
     job_lease_s: Seconds = Field(default=15.0, description="Time after which others take the items of a lost worker.")
     max_file_mb: float = Field(default=256.0, gt=0.0, le=10_000.0, description="Largest uploaded file, in megabytes.")
     max_stored_files_mb: float = Field(default=2000.0, gt=0.0, description="Uploaded files that a lab may keep.")
+    weightings_per_day: int = Field(
+        default=2, ge=0, le=1000, description="Different `quality_weights` of a scenario a lab has without full scores."
+    )
+    path_prefix: str = Field(
+        default="",
+        pattern=r"^(/[A-Za-z0-9._~-]+)*$",
+        description="Path in front of all others behind a proxy: `/labs`.",
+    )
     drain_s: Seconds = Field(default=10.0, description="Time for requests in work when the server is stopped.")
 
     jwt_issuer: str | None = Field(default=None, min_length=1, description="Whose JSON Web Tokens are taken (`iss`).")

@@ -33,6 +33,7 @@ from reward_server.settings import PREFIX
 from reward_server.webhooks.addresses import LIMITS, InnerAddress, RefusedAddress, Unresolved, resolve
 from reward_server.webhooks.names import Names
 from trainer_client.wire import Message, ToolCall
+from trainer_client.wire.base import REASONING_FIELDS
 
 if TYPE_CHECKING:
     import openai
@@ -157,7 +158,8 @@ def _turn(completion: Mapping[str, Any]) -> AgentTurn:
     if not isinstance(said, dict):
         raise LlmFailed(FailureKind.MALFORMED if choices else FailureKind.EMPTY)
     message = _message(said)
-    if not message.content.strip() and not message.tool_calls:
+    # Who thought and then said nothing has had a turn; who answered nothing at all has failed.
+    if not message.content.strip() and not message.tool_calls and not any(map(said.get, REASONING_FIELDS)):
         raise LlmFailed(FailureKind.REFUSED if said.get("refusal") else FailureKind.EMPTY)
     usage = completion.get("usage")
     counts = usage if isinstance(usage, dict) else {}

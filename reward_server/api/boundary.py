@@ -23,11 +23,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from reward_server.api.context import ON_LEAVING
 from reward_server.api.errors import error_response
+from reward_server.api.in_work import InWork
 from reward_server.api.pages import NOTHING, SECURITY_HEADERS
-from reward_server.errors import LabsError, Overloaded, StoreUnavailable
+from reward_server.errors import LabsError, Overloaded, Stopped, StoreUnavailable
 from reward_server.ids import IdPrefix, is_id, new_request_id
 from reward_server.limits.rate_limiter import Decision
 from reward_server.logs.logger import get_logger
+from reward_server.store.writing import Writes, noting
 from reward_server.telemetry.metrics import Metrics
 from reward_server.telemetry.traces import Traces
 
@@ -52,12 +54,21 @@ log = get_logger(__name__)
 class RequestBoundary:
     """Wraps the application."""
 
-    def __init__(self, app: ASGIApp, *, max_concurrency: int, metrics: Metrics, traces: Traces | None = None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        max_concurrency: int,
+        metrics: Metrics,
+        traces: Traces | None = None,
+        exchanges: InWork | None = None,
+    ) -> None:
         self.app = app
         self.traces = traces or Traces()
         self.max_concurrency = max_concurrency
         self.metrics = metrics
         self.in_work = 0
+        self.exchanges = InWork() if exchanges is None else exchanges
         self._turned_away = 0
         self._told_s = -OVERLOAD_LOGGED_EVERY_S
 
@@ -112,20 +123,31 @@ class _Exchange:
         self._state["trace"] = {}
         self._status = 0
         self._has_place = scope["path"] not in PROBES
+        self._task = asyncio.current_task()
+        self._writes = Writes()
+
+    def stop(self) -> bool:
+        """Cut it short, if nothing is being stored for it at this moment; whether it was."""
+        if self._writes.under_way or self._task is None:
+            return False
+        self._task.cancel()
+        return True
 
     async def serve(self) -> None:
         """Answer, whatever happens, and leave a trace."""
         started = time.perf_counter()
         if self._has_place:
             self._boundary.take_place()
+        self._boundary.exchanges.enter(self)
         try:
-            with self._boundary.traces.span() as span:
+            with self._boundary.traces.span() as span, noting(self._writes):
                 try:
                     await self._answer()
                 finally:
                     trace = self._note_episode()
                     span.tell(self._method(), self._template(), self._status or 500, self._request_id, trace)
         finally:
+            self._boundary.exchanges.leave(self)
             self._leave_place()
             self._leave_trace(time.perf_counter() - started)
 
@@ -142,6 +164,11 @@ class _Exchange:
             await self._boundary.app(self._scope, self._receive, self._send_with_headers)
         except ClientDisconnect:
             self._status = self._status or _GONE
+        except asyncio.CancelledError:
+            if self._status or not self._boundary.exchanges.is_stopped:
+                raise
+            self._state["trace"]["code"] = Stopped.code
+            await self._respond(error_response(self._request_id, Stopped()))
         except Exception as error:
             # Not `log.exception`: the message of an unforeseen error may quote anything.
             log.error("request_failed", request_id=self._request_id, error=type(error).__name__, at=_frames(error))  # noqa: TRY400

@@ -25,7 +25,9 @@ from reward_server.api.errors import json_response
 from reward_server.api.operation import operation_of
 from reward_server.api.readiness import Readiness
 from reward_server.auth.actor import Actor
+from reward_server.auth.asking import ask_as
 from reward_server.auth.audit import AuditLog
+from reward_server.auth.idempotency import Outliving
 from reward_server.auth.key_ring import KeyRing
 from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
 from reward_server.auth.tenants import Tenants
@@ -101,6 +103,7 @@ class Services:
     audit: AuditLog
     keys: KeyRing
     tenants: Tenants
+    outliving: Outliving
     stopping: threading.Event = field(default_factory=threading.Event)
     """Set as soon as the server is told to end: what could go on for ever ends by itself then."""
 
@@ -125,9 +128,11 @@ async def admit(request: Request) -> Lab:
 async def admitted(request: Request, given: Credentials) -> Lab:
     """The same for whoever brings these credentials, wherever they were found."""
     services = services_of(request)
-    admission = await services.gatekeeper.admit(given, address_of(request))
+    address = address_of(request)
+    admission = await services.gatekeeper.admit(given, address)
     request.state.trace |= {"lab": admission.lab.lab_id, "key": admission.lab.key_id}
     work_for(admission.lab.lab_id)
+    ask_as(admission.lab, address)
     request.scope["state"][ADMITTED] = True
     await services.reward_models.current()  # a model that was activated elsewhere serves from this request on
     decision = admission.decision
@@ -223,6 +228,11 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
             raise ClientDisconnect
+        return working.result()
+    except asyncio.CancelledError:
+        # The server stops: what was being stored is answered all the same.
+        working.cancel()
+        await asyncio.wait({working})
         return working.result()
     finally:
         for task in (working, leaving):

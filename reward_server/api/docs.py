@@ -32,19 +32,23 @@ async def openapi_document(request: Request) -> Response:
     """The OpenAPI 3.1 document."""
     rendered: bytes | None = getattr(request.app.state, "openapi", None)
     if rendered is None:
-        rendered = request.app.state.openapi = render(build_openapi(request.app)).encode()
+        document = build_openapi(request.app)
+        if prefix := request.app.state.path_prefix:
+            document["servers"] = [{"url": prefix}]
+        rendered = request.app.state.openapi = render(document).encode()
     return Response(rendered, media_type="application/json")
 
 
 @router.get("/docs")
-async def docs() -> Response:
+async def docs(request: Request) -> Response:
     """The page."""
+    prefix = request.app.state.path_prefix
     html = get_swagger_ui_html(
-        openapi_url="/openapi.json",
+        openapi_url=f"{prefix}/openapi.json",
         title="Labs API",
-        swagger_js_url="/docs/assets/swagger-ui-bundle.js",
-        swagger_css_url="/docs/assets/swagger-ui.css",
-        swagger_favicon_url="/docs/assets/favicon.png",
+        swagger_js_url=f"{prefix}/docs/assets/swagger-ui-bundle.js",
+        swagger_css_url=f"{prefix}/docs/assets/swagger-ui.css",
+        swagger_favicon_url=f"{prefix}/docs/assets/favicon.png",
     )
     return page(bytes(html.body).decode())
 

@@ -12,9 +12,10 @@ from fastapi import WebSocket
 from reward_server.api.context import Services, address_of, services_of
 from reward_server.api.credentials import credentials_of
 from reward_server.api.errors import error_response
+from reward_server.auth.asking import ask_as
 from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
 from reward_server.auth.scopes import Scope
-from reward_server.errors import LabsError, RateLimited, StoreUnavailable
+from reward_server.errors import LabsError, RateLimited, Stopped, StoreUnavailable
 from reward_server.ids import new_request_id
 from reward_server.limits.connections import LabConnections, OpenConnections
 from reward_server.limits.fair_threads import work_for
@@ -86,10 +87,13 @@ class Operator:
 async def admitted(websocket: WebSocket, services: Services, trace: dict[str, Any]) -> AsyncIterator[Operator]:
     """The lab of an operation, counted against its limit as a request is."""
     async with AsyncExitStack() as leaving:
+        if services.stopping.is_set():
+            raise Stopped
         admission = await services.gatekeeper.admit(credentials_of(websocket), address_of(websocket))
         lab, decision = admission.lab, admission.decision
         trace |= {"lab": lab.lab_id, "key": lab.key_id}
         work_for(lab.lab_id)
+        ask_as(lab, address_of(websocket))
         await services.reward_models.current()
         if decision is not None and not decision.allowed:
             services.metrics.rate_limited.inc()

@@ -19,15 +19,18 @@ from typing import Any, TypeAlias, TypeVar
 
 from reward_server.auth.lab import Lab
 from reward_server.clock import Clock
-from reward_server.errors import Conflict, IdempotencyMismatch, LabsError, Unavailable
+from reward_server.errors import Conflict, IdempotencyMismatch, LabsError, Stopped, Unavailable
 from reward_server.logs.logger import get_logger
 from reward_server.shared_state.locks import Busy, LocalLocks, Locks
 from reward_server.store.records import StoredAnswer
 from reward_server.store.store import Block, Store
 from reward_server.store.unit_of_work import UnitOfWork
+from reward_server.store.writing import Writes, noting
 
 log = get_logger(__name__)
 T = TypeVar("T")
+STOP_EVERY_S = 0.05
+"""How often is looked whether what was being stored is, when the server stops."""
 Body = dict[str, Any]
 """A response body without its `request_id`."""
 Keep = Callable[[UnitOfWork, Body], Coroutine[Any, Any, None]]
@@ -48,40 +51,71 @@ class Outliving:
 
     def __init__(self, limit_s: float | None = None) -> None:
         self._limit_s = limit_s
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: dict[asyncio.Task[Any], Writes] = {}
+        self._is_stopped = False
 
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Begin; the task is kept alive until it is done, or stopped (`Unavailable`) because it took too long."""
-        task = asyncio.create_task(self._limited(work))
-        self._tasks.add(task)
+        writes = Writes()
+        task = asyncio.create_task(self._limited(work, writes))
+        self._tasks[task] = writes
         task.add_done_callback(self._done)
         return task
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Begin and wait; being cancelled stops the waiting, not the work."""
-        return await asyncio.shield(self.start(work))
+        return await self.outcome(self.start(work))
+
+    async def outcome(self, task: asyncio.Task[T]) -> T:
+        """Wait for work that was begun; being cancelled stops the waiting, unless the work is being stopped as well.
+
+        Then only its outcome says whether it was stored, and it is there in a moment.
+        """
+        while True:
+            try:
+                return await asyncio.shield(task)
+            except asyncio.CancelledError:
+                if task.done() or not self._is_stopped:
+                    raise
 
     async def drain(self, timeout_s: float) -> int:
         """Wait for what is running, and stop what still is after the timeout; how much that was."""
         if not self._tasks:
             return 0
-        _, running = await asyncio.wait(self._tasks, timeout=timeout_s)
-        for task in running:
-            task.cancel()
-        if running:
-            log.warning("work_given_up", count=len(running))
-            await asyncio.wait(running)
-        return len(running)
+        await asyncio.wait(self._tasks, timeout=timeout_s)
+        return await self.stop()
 
-    async def _limited(self, work: Coroutine[Any, Any, T]) -> T:
+    async def stop(self) -> int:
+        """Stop what runs and take no more; what is being stored is waited for. How much was stopped."""
+        self._is_stopped = True
+        stopped: set[asyncio.Task[Any]] = set()
+        while self._tasks:
+            for task, writes in self._tasks.items():
+                if task not in stopped and not writes.under_way:
+                    task.cancel()
+                    stopped.add(task)
+            await asyncio.wait(self._tasks, timeout=STOP_EVERY_S)
+        if stopped:
+            log.warning("work_given_up", count=len(stopped))
+        return len(stopped)
+
+    async def _limited(self, work: Coroutine[Any, Any, T], writes: Writes) -> T:
+        if self._is_stopped:
+            work.close()
+            raise Stopped
         try:
             async with asyncio.timeout(self._limit_s):
-                return await work
+                with noting(writes):
+                    return await work
         except TimeoutError:
             raise Unavailable("The response took longer than allowed; nothing was recorded.") from None
+        except asyncio.CancelledError:
+            if self._is_stopped:
+                raise Stopped from None
+            raise
 
     def _done(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         # Nobody may be waiting any more; reading it keeps the event loop from reporting it as lost.
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, LabsError):
@@ -121,7 +155,7 @@ class Idempotency:
             running = self._begin(lab.lab_id, key, digest, work)
         elif running.fingerprint != digest:
             raise IdempotencyMismatch
-        return await asyncio.shield(running.task)
+        return await self._outliving.outcome(running.task)
 
     def _begin(self, lab_id: str, key: str, digest: str, work: Work) -> _Running:
         slot = (lab_id, key)

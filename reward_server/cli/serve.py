@@ -74,6 +74,7 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
     from reward_server.server.signals import Signals
     from reward_server.server.socket_protocol import MAX_MESSAGE_BYTES, PING_S, PONG_S
     from reward_server.server.standby import Place, Relieved
+    from reward_server.server.stopping import Stopping
 
     is_first = not (standby or settings.anchors.exists())
     place = Place(settings, partial(bind, settings.host, settings.port))
@@ -105,13 +106,13 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
             access_log=False,
             server_header=False,
             timeout_keep_alive=30,
-            timeout_graceful_shutdown=math.ceil(settings.drain_s),
+            timeout_graceful_shutdown=math.ceil(2 * settings.drain_s),
         )
         server = uvicorn.Server(config)
-        stopping = app.state.services.stopping
+        stopping = Stopping(app, settings.drain_s)
 
         def end(number: int, frame: FrameType | None) -> None:
-            stopping.set()
+            stopping.begin(0 if number == signal.SIGTERM else 128 + number)
             server.handle_exit(number, frame)
 
         signals.hear(end)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from fastapi import Request, Response
 from pydantic import ConfigDict, Field, JsonValue
 
-from reward_server.api.body import CONVERSATION, FORM, validate
+from reward_server.api.body import CONVERSATION, validate
 from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as, services_of, within
 from reward_server.api.operation import Operation, operation
 from reward_server.api.router import Router
@@ -21,10 +21,11 @@ from reward_server.auth.scopes import Scope
 from reward_server.compat import examples
 from reward_server.compat.scoring import scored
 from reward_server.compat.session import COOKIE, episode_of, remember
+from reward_server.compat.target import heard_message
 from reward_server.errors import FieldProblem, InvalidRequest
+from reward_server.transcripts.spoken import of_a_rollout
 from reward_server.transcripts.weight import weight
 from trainer_client.wire import (
-    MAX_CONTENT_CHARACTERS,
     CreateEpisodeRequest,
     EpisodeConfig,
     EvaluateRequest,
@@ -62,7 +63,7 @@ class Seeded(ResponseModel):
 class ReplyCall(RequestModel):
     """The input of the tool."""
 
-    message: Annotated[str, Field(min_length=1, max_length=MAX_CONTENT_CHARACTERS)]
+    message: str
 
 
 class Replied(ResponseModel):
@@ -116,7 +117,7 @@ async def nemo_gym_seed_session(request: Request, lab: Caller) -> Response:
     response = answer(
         request, {"observation": begun["initial_observation"]["content"], "max_turns": begun["max_turns"]}
     )
-    remember(response, begun["episode_id"], PATH)
+    remember(response, begun["episode_id"], f"{request.app.state.path_prefix}{PATH}")
     return response
 
 
@@ -134,7 +135,7 @@ async def nemo_gym_seed_session(request: Request, lab: Caller) -> Response:
 async def nemo_gym_reply(request: Request, lab: Caller) -> Response:
     """The tool of a rollout of NeMo Gym: say something to the persona."""
     services = services_of(request)
-    message = Message(role="assistant", content=(await body_as(ReplyCall, request, FORM)).message)
+    message = Message(role="assistant", content=of_a_rollout((await body_as(ReplyCall, request, CONVERSATION)).message))
     await services.compute.charge(lab, weight(message), turns=1)
     work = services.episodes.turn(lab, episode_of(request), TurnRequest(messages=[message]), None)
     turn = await within(services.settings.request_deadline_s, work)
@@ -198,6 +199,9 @@ def messages_of(rollout: Rollout) -> list[Message]:
             except InvalidRequest as error:
                 problems = [FieldProblem((*place, i, *each.loc), each.msg) for each in error.errors]
                 raise InvalidRequest(errors=problems) from None
+    if isinstance(outputs, list) and not any(message.role == "assistant" for message in found):
+        # A policy that only thought, or put out nothing, has had its turn.
+        found.append(Message(role="assistant", content=""))
     return found
 
 
@@ -214,7 +218,7 @@ def _messages(item: JsonValue) -> list[Message]:
     if kind == "function_call_output":
         return [validate(Message, {"role": "tool", "content": item.get("output")})]
     role = "system" if item.get("role") == "developer" else item.get("role")
-    return [validate(Message, {"role": role, "content": _text(item.get("content"))})]
+    return [validate(Message, heard_message({"role": role, "content": _text(item.get("content"))}))]
 
 
 def _text(content: JsonValue) -> JsonValue:

@@ -231,12 +231,18 @@ async def _played(request: Request, lab: Lab, chat: ChatRequest, collection: str
     config = EpisodeConfig(seed=_seed(chat, history) if chat.seed is None else chat.seed)
     wanted = CreateEpisodeRequest(collection_slug=collection, scenario_slug=scenario, score_turns=False, config=config)
     work = services.episodes.create(lab, wanted, None if key is None else _part(key, "create"))
-    episode = (await within(services.settings.request_deadline_s, work))["episode_id"]
+    made = await within(services.settings.request_deadline_s, work)
+    episode = made["episode_id"]
+    # Where the agent speaks first, nobody has heard yet what the persona came with: it says so before it answers.
+    opening = made["initial_observation"]["content"] if history[0].role == "user" else None
     turn = {}
     for i, (said, heard) in enumerate(_exchanges(history)):
         turn = await _turn(request, lab, episode, said, None if key is None else _part(key, str(i)))
-        if heard is not None and turn["observation"]["content"] != heard.content:
+        line = turn["observation"]["content"]
+        shown = line if i or opening is None else f"{opening}\n\n{line}"
+        if heard is not None and heard.content not in (shown, line):
             raise HistoryMismatch
+        turn = {**turn, "observation": {**turn["observation"], "content": shown}}
     return {**turn, "episode_id": episode}
 
 

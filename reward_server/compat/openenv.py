@@ -23,6 +23,7 @@ from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import ANY, Scope
 from reward_server.compat import examples
 from reward_server.compat.session import episode_of, remember
+from reward_server.transcripts.spoken import of_a_rollout
 from reward_server.transcripts.weight import weight
 from trainer_client.wire import (
     MAX_TURNS,
@@ -183,7 +184,7 @@ async def openenv_reset(request: Request, lab: Caller) -> Response:
     reset = await body_as(Reset, request, CONVERSATION)
     episode, observed = await begun(services_of(request), lab, reset)
     response = answer(request, observed)
-    remember(response, episode, PATH)
+    remember(response, episode, f"{request.app.state.path_prefix}{PATH}")
     return response
 
 
@@ -227,7 +228,7 @@ async def begun(services: Services, lab: Lab, reset: Reset) -> tuple[str, Body]:
 async def stepped(services: Services, lab: Lab, episode: str, action: AgentTurn) -> tuple[int, Body]:
     """How many steps there are now, and what is observed."""
     said = action.message if isinstance(action.message, str) else to_json(action.message).decode()
-    message = validate(Message, {"role": "assistant", "content": said, "tool_calls": action.tool_calls})
+    message = validate(Message, {"role": "assistant", "content": of_a_rollout(said), "tool_calls": action.tool_calls})
     await services.compute.charge(lab, weight(message), turns=1)
     work = services.episodes.turn(lab, episode, TurnRequest(messages=[message]), None)
     turn = await within(services.settings.request_deadline_s, work)

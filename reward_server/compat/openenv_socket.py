@@ -80,11 +80,13 @@ class _Session:
                 if message["type"] == "websocket.disconnect":
                     return
                 text: str | None = message.get("text")
+                self.websocket.scope["state"][BUSY] = 1
                 reply = await self._answered((message.get("bytes") or b"") if text is None else text.encode())
                 if reply is None:
                     return
                 async with asyncio.timeout(WRITE_S):
                     await self.websocket.send_text(to_json(reply).decode())
+                self.websocket.scope["state"][BUSY] = 0
                 if reply["data"].get("labs_code") == Unauthenticated.code:
                     await self.websocket.close(NO_LONGER_ADMITTED)
                     return
@@ -94,7 +96,6 @@ class _Session:
         trace: dict[str, Any] = {}
         request_id = new_request_id()
         kind, status, started = "unknown", 200, time.perf_counter()
-        self.websocket.scope["state"][BUSY] = 1
         try:
             # A session may end whatever its key may still do: a client may wait for that.
             if _is_close(data):
@@ -117,7 +118,6 @@ class _Session:
             status = status_of(LabsError())
             return _refusal(LabsError())
         finally:
-            self.websocket.scope["state"][BUSY] = 0
             duration_s = time.perf_counter() - started
             leave_trace(
                 self.websocket,

@@ -8,8 +8,9 @@ from pydantic import Field
 
 from reward_server.api.body import read_json, validate
 from reward_server.errors import FieldProblem, InvalidRequest
+from reward_server.transcripts.spoken import is_mark, of_a_rollout
 from trainer_client.wire import JsonObject, Message, RequestModel, RewardConfig, SlugField
-from trainer_client.wire.base import Messages
+from trainer_client.wire.base import Messages, text_of_parts
 
 HOW = 'Must be "collection/scenario", or an object with `collection_slug`, `scenario_slug` and perhaps `messages`.'
 LONGEST_TOKEN = 40
@@ -56,6 +57,15 @@ def _refuse() -> Any:
     raise InvalidRequest(errors=[FieldProblem((), HOW)])
 
 
+def heard_message(message: Any) -> Any:
+    """A message of a client's conversation as it is heard: what a policy says is bounded, not refused."""
+    if not isinstance(message, dict) or message.get("role") != "assistant":
+        return message
+    content = message.get("content")
+    text = content if isinstance(content, str) else text_of_parts(content)
+    return message if text is None else {**message, "content": of_a_rollout(text)}
+
+
 def reply_after(prompt: str, text: str, *loc: str | int) -> str:
     """The reply in a decoded sequence: what follows the prompt, without special tokens at its end.
 
@@ -73,7 +83,7 @@ def without_special_tokens(reply: str) -> str:
     end = len(reply.rstrip())
     while end and reply[end - 1] == ">":
         start = reply.rfind("<", max(0, end - LONGEST_TOKEN - 2), end)
-        if start < 0 or any(character.isspace() for character in reply[start:end]):
+        if start < 0 or any(character.isspace() for character in reply[start:end]) or is_mark(reply[start:end]):
             break
         end = start
         while end and reply[end - 1].isspace():
@@ -84,6 +94,6 @@ def without_special_tokens(reply: str) -> str:
 def transcript(target: Target, reply: str, *loc: str | int) -> list[Message]:
     """The conversation of a target with this reply of the agent."""
     try:
-        return [*target.messages, validate(Message, {"role": "assistant", "content": reply})]
+        return [*target.messages, validate(Message, {"role": "assistant", "content": of_a_rollout(reply)})]
     except InvalidRequest as error:
         raise InvalidRequest(errors=[FieldProblem(loc, each.msg) for each in error.errors]) from None

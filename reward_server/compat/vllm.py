@@ -22,6 +22,7 @@ from reward_server.auth.scopes import Scope
 from reward_server.compat import examples
 from reward_server.compat.openai import JUDGE
 from reward_server.compat.scoring import all_scored
+from reward_server.compat.target import heard_message
 from reward_server.errors import FieldProblem, InvalidRequest
 from trainer_client.wire import (
     MAX_BATCH_ITEMS,
@@ -161,7 +162,9 @@ def requests_of(asked: PooledText) -> list[EvaluateRequest]:
 
 def _conversation(text: str, i: int) -> Any:
     try:
-        return validate(_Conversation, {"messages": read_json(text.encode())}).messages
+        messages = read_json(text.encode())
+        heard = [heard_message(each) for each in messages] if isinstance(messages, list) else messages
+        return validate(_Conversation, {"messages": heard}).messages
     except InvalidRequest as error:
         # Where in the text is said, as for the body; the text itself is the input's.
         problems = [FieldProblem(("input", i, *each.loc), each.msg) for each in error.errors]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reward_server.errors import HistoryMismatch, NoNewMessage, TooManyMessages
+from reward_server.transcripts.spoken import said
 
 # `developer` is the newer name of the same thing in OpenAI's chat format.
 _PREAMBLE_ROLES = frozenset({"system", "developer"})
@@ -56,10 +57,10 @@ def align(messages: Sequence[Line], log: Sequence[Line]) -> NewTurn | AnsweredTu
     if len(sent) == 2 and _echoes(sent[0], log[-1]):
         return NewTurn(sent[1], positioned=True)
     if len(sent) <= len(log):
-        return _within_log(sent, log)
+        return _within_log(sent, log, messages)
     if _is_prefix(log, sent):
         raise TooManyMessages
-    raise HistoryMismatch
+    raise _mismatch(messages, log)
 
 
 def without_preamble(messages: Sequence[Line]) -> Sequence[Line]:
@@ -70,9 +71,20 @@ def without_preamble(messages: Sequence[Line]) -> Sequence[Line]:
     return messages[start:]
 
 
-def _within_log(sent: Sequence[Line], log: Sequence[Line]) -> AnsweredTurn:
+def _mismatch(messages: Sequence[Line], log: Sequence[Line]) -> HistoryMismatch:
+    """Names the first message that is not the log's, and where it is another line of it, what was probably left out."""
+    sent = without_preamble(messages)
+    differs = (at for at, line in enumerate(sent) if at >= len(log) or not _echoes(line, log[at]))
+    place = next(differs, len(sent) - 1)
+    told = f"messages[{place + len(messages) - len(sent)}] differs from the episode's log."
+    if place == 0 and any(_echoes(sent[0], line) for line in log[1:]):
+        told += " The messages before it are missing: send all of them, or the new one alone."
+    return HistoryMismatch(told)
+
+
+def _within_log(sent: Sequence[Line], log: Sequence[Line], messages: Sequence[Line]) -> AnsweredTurn:
     if not _is_prefix(sent, log):
-        raise HistoryMismatch
+        raise _mismatch(messages, log)
     if len(sent) % 2:
         raise NoNewMessage
     # The prefix is read leniently, but the message that is being retried has to be the same action:
@@ -88,7 +100,8 @@ def _is_prefix(shorter: Sequence[Line], longer: Sequence[Line]) -> bool:
 
 def _echoes(one: Line, other: Line) -> bool:
     """Equal content; tool calls are compared only where both sides give some."""
-    if one.content != other.content:
+    # Chat templates leave the reasoning of earlier turns out of a history.
+    if one.content != other.content and said(one.content) != said(other.content):
         return False
     return not (one.tool_calls and other.tool_calls) or _calls(one) == _calls(other)
 

@@ -47,6 +47,7 @@ from reward_server.store.records import EpisodeRow, EpisodeStatus, TurnRow
 from reward_server.store.store import Store
 from reward_server.store.unit_of_work import UnitOfWork
 from reward_server.telemetry.metrics import Metrics
+from reward_server.transcripts.spoken import utterance
 from reward_server.transcripts.tool_results import tool_results
 from reward_server.transcripts.transcript import IGNORED_ROLES, PARTIES, UNKNOWN_ROLE, valid_tool_ids
 from scenarios.library import Catalog
@@ -140,7 +141,7 @@ class _New:
     @property
     def said(self) -> Said:
         """What the persona hears, and what it said before."""
-        heard = AgentTurn(self.message.content, valid_tool_ids(_calls(self.message), self.tools))
+        heard = AgentTurn(utterance(self.message.content).text, valid_tool_ids(_calls(self.message), self.tools))
         return Said(
             self.loaded.row, heard, [self.loaded.row.opening, *(turn.observation for turn in self.loaded.turns)]
         )
@@ -382,7 +383,8 @@ def _line_of(message: Message) -> Line:
 
 
 def _calls(message: Line) -> list[ToolCall]:
-    return [ToolCall.model_validate(call) for call in message.tool_calls or ()]
+    given = [ToolCall.model_validate(call) for call in message.tool_calls or ()]
+    return [*given, *utterance(message.content).calls]
 
 
 def _usable(lab: Lab, row: EpisodeRow | None, turns: Sequence[TurnRow], *, now: datetime) -> Loaded | LabsError:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
+from reward_server.auth.asking import ask_as
 from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import Scope
 from reward_server.clock import Clock, next_midnight
@@ -49,6 +50,8 @@ REST = timedelta(minutes=5)
 
 CONVERSATIONS = {"evaluate": 1, "compare": 2, "rescore": 1, "evaluate_agent": 1}
 """That are scored for an item."""
+JOB = "job"
+"""In the audit log, where the address of a request would be."""
 log = get_logger(__name__)
 Finished = Callable[[UnitOfWork, JobRow], Awaitable[None]]
 """Hears of a job that is over, in the transaction that ends it: what it writes is there if and only if the end is."""
@@ -150,6 +153,7 @@ class Worker:
     async def _work(self, claim: Claim) -> None:
         job, kind = claim.job, self._kinds[claim.job.type]
         try:
+            ask_as(lab_of(job), JOB)
             with working_for(job.lab_id):
                 deadline_s = self._pace.slice_deadline_s if kind.whole is None else kind.whole.deadline_s
                 async with asyncio.timeout(deadline_s):

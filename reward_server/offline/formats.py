@@ -7,13 +7,15 @@ source called them. Nothing here scores, and nothing here knows a scenario.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
+
 from reward_server.transcripts.transcript import IGNORED_ROLES
+from trainer_client.wire import ToolCall
 
 Message = dict[str, Any]
 
@@ -55,6 +57,7 @@ def _numbered(names: Iterable[str]) -> bool:
 
 
 ANYONE = Speakers()
+Reader = Callable[[Mapping[str, Any], Speakers], Iterable[Conversation]]
 
 
 def convert(row: Any, name: str, speakers: Speakers = ANYONE) -> Iterator[Conversation]:
@@ -63,11 +66,11 @@ def convert(row: Any, name: str, speakers: Speakers = ANYONE) -> Iterator[Conver
         raise BadRow("a row must be an object")
     chosen = detect(row) if name == "auto" else name
     if chosen is None:
-        raise BadRow("no known format: give --format")
+        raise BadRow(f"no known format{_held(row)}: give --format")
     try:
         conversations = list(FORMATS[chosen].read(row, speakers))
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-        raise BadRow(f"not a row of format {chosen}: {type(error).__name__} at {_safe(error)}") from None
+        raise BadRow(f"not a row of format {chosen}: {_safe(error)}") from None
     for conversation in conversations:
         if not any(message["role"] == "assistant" for message in conversation.messages):
             raise NoAgent(f"no message by the agent, only by {_named(conversation.speakers) or 'nobody'}")
@@ -75,12 +78,20 @@ def convert(row: Any, name: str, speakers: Speakers = ANYONE) -> Iterator[Conver
 
 
 def detect(row: Mapping[str, Any]) -> str | None:
-    """The format of a row by the fields it has."""
-    return next((name for name, known in FORMATS.items() if known.fields <= set(row)), None)
+    """The format of a row by the fields it has, and by what they hold."""
+    return next((name for name, known in FORMATS.items() if known.fields <= set(row) and known.fits(row)), None)
 
 
 def _safe(error: Exception) -> str:
-    return repr(error.args[0]) if isinstance(error, KeyError) and len(str(error)) < 40 else "its structure"
+    missing = isinstance(error, KeyError) and len(str(error)) < 40
+    return f"there is no `{error.args[0]}`" if missing else "its structure is another one"
+
+
+def _held(row: Mapping[str, Any]) -> str:
+    """Which field of a known name holds something else."""
+    known = {name for each in FORMATS.values() for name in each.fields}
+    found = [name for name in row if name in known]
+    return f": `{found[0]}` holds no conversation of a known form" if found else ""
 
 
 def _named(speakers: Sequence[str]) -> str:
@@ -117,7 +128,7 @@ def _chat(messages: Any, speakers: Speakers, keep_tools: bool) -> Conversation:
             continue
         roles[message["role"]] = None
         role = speakers.role(message["role"], ("assistant",))
-        calls = [_call(call) for call in message.get("tool_calls") or ()] if keep_tools else []
+        calls = _calls(message) if keep_tools else []
         text = _text(message.get("content"))
         if text or calls or keep_tools:
             found.append({"role": role, "content": text} | ({"tool_calls": calls} if calls else {}))
@@ -142,21 +153,56 @@ def _call(call: Any) -> dict[str, Any]:
     """A tool call in our shape, from ours or from the chat-completions shape."""
     if not isinstance(call, Mapping):
         raise BadRow("a tool call must be an object")
-    function = call.get("function")
-    if not isinstance(function, Mapping):
-        return {key: call[key] for key in ("name", "type", "input") if key in call}
-    arguments = function.get("arguments", {})
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments)
-        except json.JSONDecodeError:
-            raise BadRow("the arguments of a tool call are not JSON") from None
-    return {"name": function["name"], "input": arguments}
+    if "function" not in call and "arguments" in call:  # tau2-bench, and the older form of OpenAI
+        call = {"function": call}
+    known = {key: call[key] for key in ("name", "type", "input", "function") if key in call}
+    try:
+        return ToolCall.model_validate(known).model_dump(exclude_none=True)
+    except ValidationError:
+        raise BadRow("a tool call needs a name and an input that is an object") from None
+
+
+def _calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The tool calls of a message, in the newer and the older form of OpenAI."""
+    older = message.get("function_call")
+    return [_call(call) for call in message.get("tool_calls") or ([{"function": older}] if older else ())]
+
+
+_CALLS = frozenset({"function_call", "tool_call"})
+_RESULTS = frozenset({"observation", "tool", "function_response", "tool_response"})
 
 
 def _sharegpt(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
-    pairs = [(str(m["from"]), _text(m["value"])) for m in row["conversations"] if m["from"] != "system"]
-    yield _spoken("", pairs, speakers, ("gpt", "assistant", "model"))
+    messages: list[Message] = []
+    names: dict[str, None] = {}
+    for each in row["conversations"]:
+        who, text = str(each["from"]), _text(each["value"]).strip()
+        if who in _CALLS:
+            call = text if text.startswith("<tool_call>") else f"<tool_call>{text}</tool_call>"
+            messages.append({"role": "assistant", "content": call})
+        elif text and who != "system" and who not in _RESULTS:
+            names[who] = None
+            messages.append({"role": speakers.role(who, ("gpt", "assistant", "model")), "content": text})
+    yield Conversation("", tuple(messages), tuple(names))
+
+
+def _column(name: str) -> Reader:
+    """Chat messages in a column of this name."""
+
+    def read(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
+        yield _chat(row[name], speakers, keep_tools=True)
+
+    return read
+
+
+def _lists(name: str, key: str) -> Callable[[Mapping[str, Any]], bool]:
+    """Whether a column is a list of objects that have this key."""
+
+    def fits(row: Mapping[str, Any]) -> bool:
+        found = row[name]
+        return isinstance(found, list) and all(isinstance(each, Mapping) and key in each for each in found)
+
+    return fits
 
 
 def _tau_bench(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
@@ -178,10 +224,20 @@ _HH_TURN = re.compile(r"\n\n(Human|Assistant): ?")
 
 def _hh(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
     for part in ("chosen", "rejected"):
+        if isinstance(row[part], list):
+            talk = _chat(_whole(row.get("prompt"), row[part]), speakers, keep_tools=True)
+            yield Conversation(part, talk.messages, talk.speakers)
+            continue
         pieces = _HH_TURN.split("\n\n" + str(row[part]).lstrip("\n"))
         if len(pieces) < 3:
             raise BadRow(f"`{part}` has no Human:/Assistant: turns")
         yield _spoken(part, zip(pieces[1::2], pieces[2::2], strict=True), speakers, ("assistant",))
+
+
+def _whole(prompt: Any, answer: list[Any]) -> list[Any]:
+    """A conversation that TRL keeps in two columns; some repeat the prompt in front of the answer."""
+    before = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt or ())
+    return answer if before and answer[: len(before)] == before else [*before, *answer]
 
 
 _LINE = re.compile(r"^\s*([A-Za-z][\w .'-]{0,30}?)\s*:\s*(.*)$")
@@ -247,18 +303,22 @@ class Format:
     """One known format: the fields that give it away, and its reader."""
 
     fields: frozenset[str]
-    read: Callable[[Mapping[str, Any], Speakers], Iterable[Conversation]]
+    read: Reader
+    fits: Callable[[Mapping[str, Any]], bool] = lambda _row: True
+    """Whether the fields hold what they hold in this format."""
 
 
 FORMATS: dict[str, Format] = {
     "openai": Format(frozenset({"messages"}), _openai),
-    "sharegpt": Format(frozenset({"conversations"}), _sharegpt),
+    "sharegpt": Format(frozenset({"conversations"}), _sharegpt, _lists("conversations", "from")),
+    "conversations": Format(frozenset({"conversations"}), _column("conversations"), _lists("conversations", "role")),
+    "conversation": Format(frozenset({"conversation"}), _column("conversation"), _lists("conversation", "role")),
     "tau_bench": Format(frozenset({"traj"}), _tau_bench),
     "hh": Format(frozenset({"chosen", "rejected"}), _hh),
     "casino": Format(frozenset({"chat_logs"}), _casino),
     "abcd": Format(frozenset({"original"}), _abcd),
     "mrbench": Format(frozenset({"conversation_history", "anno_llm_responses"}), _mrbench),
-    "mathdial": Format(frozenset({"conversation"}), _mathdial),
+    "mathdial": Format(frozenset({"conversation"}), _mathdial, lambda row: isinstance(row["conversation"], str)),
     "mts_dialog": Format(frozenset({"dialogue"}), _mts_dialog),
     "transcript": Format(frozenset({"transcript"}), _transcript),
     "answers": Format(frozenset({"input", "output_1", "output_2"}), _answers),

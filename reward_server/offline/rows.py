@@ -85,6 +85,8 @@ def _parsed(number: int, text: str) -> Row:
         return Row(number, problem=f"not JSON at {_place(error)}")
     except RecursionError:
         return Row(number, problem="nested too deeply")
+    except ValueError:  # Python reads no number of more than 4,300 digits
+        return Row(number, problem="a number with too many digits")
 
 
 def _place(error: json.JSONDecodeError) -> str:
@@ -103,6 +105,8 @@ def _json(stream: TextIO) -> Iterator[Row]:
     if parsed.problem:
         raise InvalidRequest(f"the file is {parsed.problem}")
     data = parsed.data
+    if isinstance(data, dict) and isinstance(data.get("simulations"), list):
+        data = data["simulations"]  # the results of a run of tau2-bench
     if isinstance(data, dict):
         lists = [value for value in data.values() if isinstance(value, list)]
         data = lists[0] if len(lists) == 1 and "messages" not in data else [data]

@@ -102,6 +102,16 @@ class Prefetching(Protocol):
         """Embed texts that will be read soon."""
 
 
+class Telling(Protocol):
+    """Decides what whoever asks may be told (`scoring.telling`)."""
+
+    async def refused(self, requests: Sequence[ScoreRequest | None]) -> dict[int, Unscored]:
+        """Those of the requests, by their place, that get no reward."""
+
+    def told(self, request: ScoreRequest | None, outcome: Scored | Unscored) -> Scored | Unscored:
+        """The outcome as it may be told."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Open:
     """A request whose computed verdicts are there and whose others are still to be asked for."""
@@ -174,6 +184,8 @@ class Scorer:
         self._snapshot = conversation_judges
         self.meter: Meter | None = None
         """Counts what is scored, where somebody wants to know."""
+        self.telling: Telling | None = None
+        """Decides what a key may be told, where there are keys."""
         self._seated: tuple[Mapping[str, str] | None, str] = None, ""
         """Versions of the conversation judges last seen, and the scoring version they make: hashing takes a while."""
         self._require_judges()
@@ -235,14 +247,16 @@ class Scorer:
         return await self._ended(begun, time.perf_counter() - sum(each.seconds for each in begun))
 
     async def _ended(self, begun: Sequence[Begun], started: float) -> list[Scored | Unscored]:
-        if not begun:
-            return []
-        outcomes = await self._outcomes(begun)
-        if self.meter is not None:
-            requests = [each.request for each in begun]
-            places = [None if each is None else (each.collection, each.scenario) for each in requests]
+        requests = [each.request for each in begun]
+        refused = {} if self.telling is None else await self.telling.refused(requests)
+        kept = [each for place, each in enumerate(begun) if place not in refused]
+        outcomes = await self._outcomes(kept) if kept else []
+        if self.meter is not None and kept:
+            places = [None if each is None else (each.collection, each.scenario) for each in (b.request for b in kept)]
             self.meter.count(places, outcomes, time.perf_counter() - started)
-        return outcomes
+        found = iter(outcomes)
+        whole = [refused[place] if place in refused else next(found) for place in range(len(begun))]
+        return whole if self.telling is None else list(map(self.telling.told, requests, whole))
 
     async def _outcomes(self, begun: Sequence[Begun]) -> list[Scored | Unscored]:
         waiting, turnstile = [each for each in begun if each.texts], asyncio.Semaphore(JOBS_PER_CALL)

@@ -19,7 +19,9 @@ from reward_server.api import docs, errors
 from reward_server.api.boundary import RequestBoundary
 from reward_server.api.context import Services
 from reward_server.api.edge import KnownHosts
+from reward_server.api.in_work import InWork
 from reward_server.api.middleware import NO_TELEMETRY, App
+from reward_server.api.paths import PlainPaths
 from reward_server.api.routes import (
     agents,
     batches,
@@ -110,8 +112,17 @@ def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
     if settings.console == "on":
         app.router.routes.extend(console.routes())
     app.add_middleware(AtTheRoot, prefix=ors.PATH)
+    app.add_middleware(PlainPaths, prefix=settings.path_prefix)
     app.add_middleware(KnownHosts, names=settings.host_names)
-    app.add_middleware(RequestBoundary, max_concurrency=settings.max_concurrency, metrics=metrics, traces=traces)
+    app.state.in_work = InWork()
+    app.state.path_prefix = settings.path_prefix
+    app.add_middleware(
+        RequestBoundary,
+        max_concurrency=settings.max_concurrency,
+        metrics=metrics,
+        traces=traces,
+        exchanges=app.state.in_work,
+    )
     return app
 
 

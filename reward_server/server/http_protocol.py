@@ -26,7 +26,8 @@ from reward_server.server.upgrade_ignoring_parser import DeafParser
 MAX_HEAD_BYTES = 64 * 1024
 """Of a request line and headers; what arrives in their first packet is not counted."""
 HEAD_DEADLINE_S = 30.0
-SOCKETS = frozenset(path.encode() for path in (sockets.PATH, openenv_socket.SOCKET_PATH))
+SOCKETS = tuple(path.encode() for path in (sockets.PATH, openenv_socket.SOCKET_PATH))
+"""How paths end that have WebSockets: what is in front of them is a proxy's."""
 MAX_AHEAD = 16
 """Requests that wait on one connection for the answers of earlier ones."""
 UNKNOWN_ADDRESS = "-"
@@ -134,7 +135,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _should_upgrade(self) -> bool:
         """Whether this is a handshake for a path that has WebSockets."""
-        if self.ws_protocol_class is None or self.url.partition(b"?")[0] not in SOCKETS:
+        if self.ws_protocol_class is None or not self.url.partition(b"?")[0].rstrip(b"/").endswith(SOCKETS):
             return False
         return self.scope["method"] == "GET" and self._get_upgrade() == b"websocket"
 

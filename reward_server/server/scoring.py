@@ -13,6 +13,7 @@ from functools import partial
 
 from personas.reading.matcher import Matcher
 from personas.reading.reader import LocalReader, Reader
+from reward_server.auth.audit import AuditLog
 from reward_server.classifier.build import classifier_judge
 from reward_server.encoders.micro_batcher import MicroBatcher, usable
 from reward_server.episodes.wording import Wording
@@ -20,6 +21,7 @@ from reward_server.judges.estimate import ConversationJudge
 from reward_server.judges.plugins import Plugins, load_plugins
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.limits.fair_threads import FairThreads, lab_at_work
+from reward_server.limits.weightings import Weightings
 from reward_server.llm.base import LanguageModel
 from reward_server.llm.build import language_model
 from reward_server.llm.durable import StoredLedger, StoredVerdicts
@@ -28,6 +30,7 @@ from reward_server.reward_models.service import RewardModelService
 from reward_server.scoring.lineage import Lineage
 from reward_server.scoring.metering import Meter
 from reward_server.scoring.scorer import Scorer
+from reward_server.scoring.telling import Telling
 from reward_server.server.engine import (
     Guests,
     llm_judges,
@@ -122,6 +125,7 @@ async def scoring_of(stack: AsyncExitStack, given: Given, store: Store, loaded: 
     )
     scorer = ports.build_scorer(library, matcher, reader, threads, guests)
     scorer.meter = Meter(library.vault, metrics)
+    scorer.telling = Telling(library.vault, Weightings(settings.weightings_per_day), AuditLog(store, ports.clock))
     lineage = Lineage(library.vault, guests.conversation_judges)
     return Scoring(library, matcher, reader, threads, model, verdicts, loaded.learned, scorer, lineage)
 

@@ -136,6 +136,7 @@ async def services_of(
         audit=ground.audit,
         keys=ground.keys,
         tenants=ground.tenants,
+        outliving=ground.outliving,
         readiness=_readiness(store, scoring, loop_lag, ground.shared.link),
     )
 

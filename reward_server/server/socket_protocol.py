@@ -12,6 +12,8 @@ from reward_server.server.connections import Connections
 MAX_MESSAGE_BYTES = 4_000_000
 PING_S = 20.0
 PONG_S = 60.0
+LOOK_EVERY_S = 0.05
+"""How often is looked whether a socket that is to be closed still has operations in work."""
 
 
 class BoundedSocketProtocol(WebSocketsSansIOProtocol):
@@ -37,6 +39,14 @@ class BoundedSocketProtocol(WebSocketsSansIOProtocol):
     def hang_up(self) -> None:
         """End it at once; what was not read is lost."""
         self.transport.abort()
+
+    def shutdown(self) -> None:
+        """The server stops: close it once its operations in work are answered."""
+        scope = getattr(self, "scope", None)
+        if scope and scope.get("state", {}).get(BUSY) and not self.transport.is_closing():
+            self.loop.call_later(LOOK_EVERY_S, self.shutdown)
+        else:
+            super().shutdown()
 
     def connection_made(self, transport: Any) -> None:
         """It takes the place that its HTTP connection had."""

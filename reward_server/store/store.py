@@ -29,6 +29,7 @@ from reward_server.store.thread import ConnectionThread
 from reward_server.store.turn_writes import Also, Played, TurnWrites
 from reward_server.store.unit_of_work import UnitOfWork
 from reward_server.store.writers import Writers
+from reward_server.store.writing import writing
 
 Result = TypeVar("Result")
 Block: TypeAlias = "Callable[[UnitOfWork], Coroutine[Any, Any, Result]]"
@@ -78,8 +79,9 @@ class Store:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[UnitOfWork]:
         """Write: all of it is durable when the block has been left, or none of it happened."""
-        async with self._writers.unit() as session:
-            yield UnitOfWork(session)
+        with writing():
+            async with self._writers.unit() as session:
+                yield UnitOfWork(session)
 
     async def append_turns(self, turns: Sequence[Played], also: Also | None = None) -> None:
         """Write turns of several episodes and what belongs to them, all or none; durable when this returns.
@@ -89,7 +91,8 @@ class Store:
         Raises:
             TurnInProgress: an episode is not where its turn began; somebody else was faster.
         """
-        await self._turns.append(turns, also)
+        with writing():
+            await self._turns.append(turns, also)
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[UnitOfWork]:
@@ -99,7 +102,8 @@ class Store:
 
     async def write(self, block: Block[Result]) -> Result:
         """Do what a block of store calls does, and return what it returns; durable then, or not there at all."""
-        return await self._writers.do(partial(_done, block))
+        with writing():
+            return await self._writers.do(partial(_done, block))
 
     async def read(self, block: Block[Result]) -> Result:
         """What a block of store calls finds in one consistent state; waits for no writer."""

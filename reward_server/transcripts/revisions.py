@@ -21,7 +21,7 @@ REVISIONS: Mapping[str, int] = {
     "judges.cascade": 1,
     "judges.question": 1,
     "judges.answer": 1,
-    "scoring.transcript": 1,
+    "scoring.transcript": 2,
     "scoring.echoes": 1,
     "scoring.gates": 4,
     "scoring.aggregate": 1,

@@ -19,6 +19,7 @@ from jsonschema.protocols import Validator
 from personas.hearing.heard import AgentTurn
 from personas.replay.replayer import Exchange
 from reward_server.errors import FieldProblem, InvalidRequest, NothingToScore
+from reward_server.transcripts.spoken import utterance
 from scenarios.schema import Tool
 from trainer_client.wire import Role, ToolCall
 
@@ -93,8 +94,9 @@ class Transcript:
                 continue
             if not turns or turns[-1].persona:
                 turns.append(_Draft())
-            turns[-1].agent.append(message.content)
-            turns[-1].uses.extend(check_calls(message.tool_calls or (), tools))
+            heard = utterance(message.content)
+            turns[-1].agent.append(heard.text)
+            turns[-1].uses.extend(check_calls((*(message.tool_calls or ()), *heard.calls), tools))
         if not turns:
             raise NothingToScore(_nobody(agent_role, {message.role for message in messages}))
         return cls(_joined(opening), tuple(draft.finished() for draft in turns))

@@ -25,6 +25,12 @@ _LABEL = re.compile(r"[A-Za-z0-9_-]{1,63}")
 """Of a name, as RFC 1035 has it; underscores are in use all the same."""
 _SPECIAL = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "3fff::/20", "fec0::/10")))
 """Networks for protocols, relays, examples and sites (RFC 6890, 7526, 9637, 3879), which `is_global` has as public."""
+_OF_MACHINES = tuple(
+    map(ipaddress.ip_address, ("168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254"))
+)
+"""Addresses at which clouds tell a machine its credentials; none is link-local, one is public."""
+_INNER_NAMES = ("localhost", "localdomain", "local", "internal", "intranet", "lan", "home.arpa")
+"""Names of the machine and of networks (RFC 6761, 6762, 8375; `internal` by ICANN): those of clouds end like that."""
 _ENDING_IN_IPV4 = tuple(
     map(ipaddress.ip_network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48"))
 )
@@ -80,13 +86,20 @@ def checked_url(text: str, *, private: bool) -> httpx2.URL:
         raise RefusedAddress("Must be an absolute URL without a user, a password and a fragment.")
     if not _may_exist(url.raw_host.decode("ascii")):
         raise RefusedAddress("Must have a valid host name or address.")
-    if url.port is not None and not 1 <= url.port <= 65_535:
-        raise RefusedAddress("Must have a port from 1 to 65,535.")
+    if url.port is not None and url.port not in (80, 443) and not 1024 <= url.port <= 65_535:
+        raise RefusedAddress("Must have port 80, 443, or one from 1,024 to 65,535.")
     if url.scheme not in ("https", "http"):
         raise RefusedAddress("Must be an https URL.")
     if url.scheme == "http" and not private:
         raise InnerAddress("Must be an https URL.")
+    if not private and _is_inner(url.raw_host.decode("ascii")):
+        raise InnerAddress("Must have a public host name.")
     return url
+
+
+def _is_inner(host: str) -> bool:
+    name = f".{host.removesuffix('.').lower()}"
+    return any(name.endswith(f".{inner}") for inner in _INNER_NAMES)
 
 
 def _may_exist(host: str) -> bool:
@@ -113,7 +126,7 @@ async def resolve(text: str, *, private: bool, names: Names) -> Target:
     if not addresses:
         raise Unresolved("The name has no address.")
     if not all(is_allowed(address, private=True) for address in addresses):
-        raise RefusedAddress("Must not point to a link-local, multicast or unspecified address.")
+        raise RefusedAddress("Must not point to a link-local, multicast or unspecified address, or to a cloud's own.")
     if not all(is_allowed(address, private=private) for address in addresses):
         raise InnerAddress("Must not point to a private, loopback or reserved address.")
     return Target(url, str(addresses[0]))
@@ -124,7 +137,7 @@ def is_allowed(address: Address, *, private: bool) -> bool:
     inner = _embedded(address)
     if inner is not None and not is_allowed(inner, private=private):
         return False
-    if address.is_link_local or address.is_multicast or address.is_unspecified:
+    if address in _OF_MACHINES or address.is_link_local or address.is_multicast or address.is_unspecified:
         return False
     return private or inner is not None or _is_public(address)
 

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from reward_server.auth.idempotency import Outliving, fingerprint
+from reward_server.errors import Stopped
 
 
 def test_equal_values_have_equal_fingerprints() -> None:
@@ -39,7 +40,8 @@ async def test_draining_waits_and_then_stops_what_is_still_running() -> None:
     outliving, proceed = Outliving(), asyncio.Event()
     short, long = outliving.start(asyncio.sleep(0)), outliving.start(_wait_for(proceed))
     assert await outliving.drain(timeout_s=0.05) == 1
-    assert (short.cancelled(), long.cancelled()) == (False, True)
+    assert short.exception() is None
+    assert isinstance(long.exception(), Stopped)
     assert await outliving.drain(timeout_s=0) == 0
 
 

@@ -209,7 +209,6 @@ async def test_a_label_names_the_scenario_in_three_ways(labs: Client, label: Any
         ({"labels": ["{"]}, ["labels", 0]),
         ({"labels": [{"scenario_slug": "flat-tyre"}]}, ["labels", 0, "collection_slug"]),
         ({"prompts": ["something else"]}, ["query", 0]),
-        ({"query": [PROMPT + "a" * 10_001]}, ["query", 0]),
     ],
 )
 async def test_openrlhf_is_told_what_is_wrong_where(labs: Client, change: Json, place: list[str]) -> None:
@@ -409,6 +408,17 @@ async def test_a_persona_is_a_model_that_remembers(labs: Client) -> None:
     assert content(replayed) == content(continued) != content(first)
     assert replayed["labs"]["turn"] == continued["labs"]["turn"] == 2
     assert replayed["labs"]["episode_id"] != continued["labs"]["episode_id"] == first["labs"]["episode_id"]
+
+
+async def test_a_persona_that_is_greeted_says_what_it_came_for(labs: Client) -> None:
+    opening = (await labs.create(config={"seed": 5}))["initial_observation"]["content"]
+    first = content(await post(labs, "/v1/chat/completions", said("Hi! How can I help?", seed=5)))
+    assert first.startswith(opening)
+    assert first != opening
+    sent = said("Hi! How can I help?", first, "How did it happen?", seed=5)
+    second = await post(labs, "/v1/chat/completions", sent)
+    assert second["labs"]["turn"] == 2
+    assert not content(second).startswith(opening)
 
 
 async def test_a_history_that_the_persona_did_not_say_is_a_conflict(labs: Client) -> None:

@@ -82,6 +82,19 @@ async def test_a_history_that_differs_is_409_and_changes_nothing(labs: Client, e
     assert await labs.log(episode) == log
 
 
+async def test_a_history_that_differs_names_the_message(labs: Client, episode: Json) -> None:
+    await labs.say(episode, FIRST)
+    log = await labs.log(episode)
+    spaced = [log[0], {**log[1], "content": log[1]["content"] + " "}, log[2], agent(SECOND)]
+    system = {"role": "system", "content": "Be kind."}
+    for sent, place in ((spaced, 1), ([system, *spaced], 2)):
+        told = assert_error(await labs.turn(episode, *sent), 409, "history_mismatch")
+        assert told is not None
+        assert f"messages[{place}]" in (await labs.turn(episode, *sent)).json()["message"]
+    window = await labs.turn(episode, log[1], log[2], agent(SECOND))
+    assert "before it are missing" in window.json()["message"]
+
+
 async def test_more_than_one_new_message_is_400(labs: Client, episode: Json) -> None:
     log = await labs.log(episode)
     assert_error(await labs.turn(episode, *log, agent(FIRST), agent(SECOND)), 400, "too_many_messages")

@@ -71,6 +71,55 @@ async def test_turns_in_flight_are_answered_and_stored_and_the_exit_code_is_0(tm
     assert not (server.data / "labs.sqlite-wal").exists()
 
 
+async def test_what_is_not_done_in_time_is_a_503_and_what_was_stored_is_answered_with_it(tmp_path: Path) -> None:
+    settings = {"LABS_DRAIN_S": "1", "LABS_METRICS_ACCESS": "open"}
+    with server_process(tmp_path, keys=("acme",), **settings) as server:
+        async with server.client("acme") as http, server.client("acme") as looking:
+            made = [(await http.post("/episodes", json=WHERE)).json()["episode_id"] for _ in range(IN_FLIGHT)]
+            batch_of = made[:8]
+
+            def words(number: int) -> str:
+                # Words that nobody has said before, and too many to be read in the time left.
+                return " ".join(f"And what about the {number * 100 + i}th time, was it wet?" for i in range(40))
+
+            async def play(number: int) -> httpx2.Response:
+                body = {"messages": [{"role": "user", "content": words(number)}]}
+                return await http.post(f"/episodes/{made[number]}/turns", json=body)
+
+            async def evaluate(number: int) -> httpx2.Response:
+                messages = [{"role": "assistant", "content": words(number)}]
+                return await http.post("/evaluate", json={**WHERE, "messages": messages})
+
+            async def play_batch() -> httpx2.Response:
+                turns = [
+                    {"episode_id": name, "messages": [{"role": "user", "content": words(100 + number)}]}
+                    for number, name in enumerate(batch_of)
+                ]
+                return await http.post("/batch/turns", json={"items": turns})
+
+            turns = [asyncio.create_task(play(number)) for number in range(8, IN_FLIGHT)]
+            others = [asyncio.create_task(evaluate(200 + number)) for number in range(4)]
+            batch = asyncio.create_task(play_batch())
+            async with asyncio.timeout(60.0):
+                while await in_work(server, looking) < len(turns) / 2:
+                    pass
+            os.kill(server.pid, signal.SIGTERM)
+            answers = [await turn for turn in [*turns, *others]]
+            batched = await batch
+        assert {answer.status_code for answer in [*answers, batched]} <= {200, 503}
+        refused = [answer for answer in answers if answer.status_code == 503]
+        assert refused, "the turns were over too soon"
+        assert all("retry-after" in answer.headers for answer in refused)
+        assert await asyncio.to_thread(server.wait) == 0
+    found = await stored(server.data, made)
+    told = {name: answer.json() for name, answer in zip(made[8:], answers, strict=False) if answer.status_code == 200}
+    if batched.status_code == 200:
+        told |= {each["episode_id"]: each for each in batched.json()["results"] if each.get("status") == "success"}
+    assert {name: [row.observation for row in rows] for name, rows in found.items() if rows} == {
+        name: [body["observation"]["content"]] for name, body in told.items()
+    }
+
+
 async def test_open_streams_and_sockets_hold_nothing_up(tmp_path: Path) -> None:
     # Nobody works on the job, so its events would go on for ever.
     settings = {"LABS_DRAIN_S": str(DRAIN_S), "LABS_JOB_WORKERS": "0"}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from reward_server.offline.formats import ANYONE, FORMATS, BadRow, Speakers, convert, detect
+from reward_server.transcripts.transcript import Transcript
+from trainer_client import wire
 
 BROKEN_CALL = {"function": {"name": "x", "arguments": "{"}}
 HELLO = [("user", "Hello."), ("assistant", "Hi, what is wrong?"), ("user", "A noise.")]
@@ -150,17 +153,14 @@ def test_a_line_without_a_speaker_goes_on_with_the_one_before() -> None:
         ({"agent_role": "agent", "messages": CUSTOMER_AND_AGENT}, "auto", "`agent_role` must be assistant or user"),
         ({"conversations": [{"from": "human", "value": "Hello."}]}, "auto", "only by `human`"),
         ({"messages": [{"role": "assistant", "content": "", "tool_calls": ["x"]}]}, "auto", "must be an object"),
-        (
-            {"messages": [{"role": "assistant", "content": "", "tool_calls": [BROKEN_CALL]}]},
-            "auto",
-            "not JSON",
-        ),
+        ({"conversation": 3}, "auto", "`conversation` holds no conversation of a known form"),
+        ({"conversations": [{"speaker": "x"}]}, "auto", "`conversations` holds no conversation of a known form"),
         ({"dialogue": "nothing here"}, "auto", "no `Speaker: text` lines"),
         ({"dialogue": None}, "auto", "not a row of format mts_dialog"),
         ({"chosen": "x", "rejected": "y"}, "auto", "no Human:/Assistant: turns"),
-        ({"chat_logs": [{"text": "x"}]}, "auto", "'id'"),
+        ({"chat_logs": [{"text": "x"}]}, "auto", "no `id`"),
         ({"original": [["agent"]]}, "auto", "not a row"),
-        ({"messages": []}, "tau_bench", "'traj'"),
+        ({"messages": []}, "tau_bench", "no `traj`"),
     ],
 )  # fmt: skip
 def test_what_is_no_conversation_is_refused_with_a_reason(row: Any, name: str, reason: str) -> None:
@@ -174,3 +174,50 @@ def test_a_refusal_does_not_quote_the_row(name: str) -> None:
     with pytest.raises(BadRow) as caught:
         list(convert(row, name))
     assert "CANARY" not in str(caught.value)
+
+
+SAID = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hi, what is wrong?"}]
+DONE = {"name": "repair", "arguments": {"value": "new_tube"}}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"messages": SAID},
+        {"conversation": [{**each, "language": "English"} for each in SAID]},
+        {"conversations": SAID},
+        {"prompt": SAID[:1], "chosen": SAID[1:], "rejected": SAID[1:]},
+        {"prompt": "Hello.", "chosen": SAID[1:], "rejected": SAID[1:]},
+        {"prompt": SAID[:1], "chosen": SAID, "rejected": SAID},
+    ],
+)
+def test_chat_messages_are_read_wherever_they_are_kept(row: Any) -> None:
+    for found in conversations(row):
+        assert found == HELLO[:2]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"messages": [*SAID, {"role": "assistant", "content": "", "function_call": {**DONE, "arguments": "{"}}]},
+        {"messages": [*SAID, {"role": "assistant", "content": "", "tool_calls": [BROKEN_CALL]}]},
+    ],
+)
+def test_arguments_that_are_no_json_are_the_agents_mistake(row: Any) -> None:
+    (talk,) = convert(row, "auto")
+    assert talk.messages[-1]["tool_calls"][0]["input"] == {"arguments": "{"}
+
+
+def test_tool_calls_of_every_form_are_the_same_call() -> None:
+    pairs = [("human", "Hello."), ("gpt", "Hi, what is wrong?")]
+    pairs += [("function_call", json.dumps(DONE)), ("observation", "{}")]
+    rows = (
+        {"messages": [*SAID, {"role": "assistant", "content": None, "function_call": DONE}]},
+        {"messages": [*SAID, {"role": "assistant", "content": None, "tool_calls": [{"id": "1", **DONE}]}]},
+        {"conversations": [{"from": who, "value": text} for who, text in pairs]},
+    )
+    for row in rows:
+        (talk,) = convert(row, "auto")
+        wired = [wire.Message.model_validate(message) for message in talk.messages]
+        (turn,) = Transcript.from_messages(wired).turns
+        assert [dict(use.input) for use in turn.uses] == [DONE["arguments"]]

@@ -123,3 +123,19 @@ def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
 def test_a_missing_file_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="cannot be read"):
         list(read_rows(tmp_path / "absent.jsonl"))
+
+
+def test_a_number_of_thousands_of_digits_is_one_bad_row(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"a": 1}\n{"a": ' + "9" * 5000 + '}\n{"a": 3}\n')
+    assert [(row.data, row.problem) for row in read_rows(path)] == [
+        ({"a": 1}, None),
+        (None, "a number with too many digits"),
+        ({"a": 3}, None),
+    ]
+
+
+def test_the_results_of_tau2_bench_are_their_simulations(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    path.write_text('{"tasks": [{"id": "0"}], "simulations": [{"id": "a"}, {"id": "b"}]}')
+    assert [row.data for row in read_rows(path)] == [{"id": "a"}, {"id": "b"}]

@@ -41,6 +41,10 @@ NEVER = [
     "::169.254.169.254",
     "::ffff:0:169.254.169.254",
     "64:ff9b:1::a9fe:a9fe",
+    "168.63.129.16",
+    "::ffff:168.63.129.16",
+    "100.100.100.200",
+    "fd00:ec2::254",
 ]
 
 
@@ -56,6 +60,13 @@ def test_only_public_addresses_unless_the_operator_allows_his_own(address: str) 
     [
         "http://8.8.8.8/x",
         "ftp://8.8.8.8/x",
+        "https://localhost./x",
+        "https://LOCALHOST/x",
+        "https://a.localhost/x",
+        "https://metadata.google.internal/x",
+        "https://printer.local/x",
+        "https://8.8.8.8:22/x",
+        "https://8.8.8.8:25/x",
         "https://user:secret@8.8.8.8/x",
         "https://8.8.8.8/x#part",
         "https:///x",
@@ -73,7 +84,7 @@ async def test_urls_that_nothing_is_sent_to(url: str) -> None:
         await resolve(url, private=False, names=Names())
 
 
-HOST, PORT = "Must have a valid host name or address.", "Must have a port from 1 to 65,535."
+HOST, PORT = "Must have a valid host name or address.", "Must have port 80, 443, or one from 1,024 to 65,535."
 
 
 @pytest.mark.parametrize(
@@ -97,7 +108,7 @@ def test_a_host_that_cannot_exist_is_refused_before_it_is_looked_up(url: str, to
 
 @pytest.mark.parametrize(
     "host",
-    ["lab.example", "lab.example.", "localhost", "my_lab.example", "bücher.example", "8.8.8.8", "[2606:4700::1]"],
+    ["lab.example", "lab.example.", "my_lab.example", "bücher.example", "8.8.8.8", "[2606:4700::1]"],
 )
 def test_a_host_that_may_exist_is_taken(host: str) -> None:
     assert checked_url(f"https://{host}:65535/hook", private=False).port == 65535

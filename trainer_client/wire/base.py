@@ -32,6 +32,9 @@ MAX_TURNS = 50
 MAX_NORMALIZATION_WINDOWS = 5
 MAX_COMPOSITE_PARTS = 8
 MOST_UNKNOWN_FIELDS = 20
+REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
+_REASONING_PARTS = frozenset({"reasoning", "reasoning_text", "thinking", "redacted_thinking"})
+"""Where other APIs keep what a model thinks, which nobody hears."""
 UNREADABLE = "arguments"
 """Where the input of a call is kept that is not the object it should be; it fits no tool then."""
 
@@ -129,7 +132,8 @@ def _arguments(given: object) -> object:
 class Message(BaseModel):
     """One message. Other keys of chat formats (`name`, `tool_call_id`, …) are ignored.
 
-    `content` may be null or left out beside tool calls, and a list of text parts, which are joined by line breaks.
+    `content` may be null or left out beside tool calls or reasoning, and a list of text parts, which are joined by line
+    breaks; parts and fields of reasoning are left out. `function_call` and the role `function` are read as well.
     """
 
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
@@ -141,15 +145,19 @@ class Message(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _as_text(cls, value: object) -> object:
-        """The content as one text; what is no text stays what it is, and is an error."""
-        if not isinstance(value, dict) or isinstance(value.get("content"), str):
+        """The content as one text, without reasoning; what is no text stays what it is, and is an error."""
+        if not isinstance(value, dict):
+            return value
+        if value.get("function_call") or value.get("role") == "function":
+            value = _newer(value)
+        if isinstance(value.get("content"), str):
             return value
         content = value.get("content")
         if content is None:
-            return {**value, "content": "" if value.get("tool_calls") else None}
-        if isinstance(content, list) and all(map(_is_text_part, content)):
-            return {**value, "content": "\n".join(part["text"] for part in content)}
-        return value
+            has_more = value.get("tool_calls") or any(value.get(name) for name in REASONING_FIELDS)
+            return {**value, "content": "" if has_more else None}
+        text = text_of_parts(content)
+        return value if text is None else {**value, "content": text}
 
     @field_validator("content", mode="before")
     @classmethod
@@ -170,6 +178,27 @@ class Message(BaseModel):
             limit = f"at most {MAX_NORMALISED_CHARACTERS:,} characters in Unicode's form NFKC"
             raise ValueError(f"must have {limit}, this has {length:,}: use fewer ligatures and signs, or less text")
         return content
+
+
+def _newer(value: dict[str, Any]) -> dict[str, Any]:
+    """OpenAI's older form of a tool call and of its result, in the newer one."""
+    role = "tool" if value.get("role") == "function" else value.get("role")
+    call = value.get("function_call")
+    if not call or value.get("tool_calls"):
+        return {**value, "role": role}
+    return {**value, "role": role, "tool_calls": [{"function": call}]}
+
+
+def text_of_parts(content: object) -> str | None:
+    """The text of a list of parts, without reasoning; None of what is no such list."""
+    if not isinstance(content, list) or not content:
+        return None
+    spoken = [part for part in content if not _is_reasoning_part(part)]
+    return "\n".join(part["text"] for part in spoken) if all(map(_is_text_part, spoken)) else None
+
+
+def _is_reasoning_part(part: object) -> bool:
+    return isinstance(part, dict) and part.get("type") in _REASONING_PARTS
 
 
 def _is_text_part(part: object) -> bool:

@@ -1,0 +1,31 @@
+"""Whose request this task works on, for what depends on the key and is decided deep below the API."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from reward_server.auth.actor import Actor
+from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A key, and whether it has full scores."""
+
+    actor: Actor
+    full_scores: bool
+
+
+_asking: ContextVar[Asking | None] = ContextVar("labs_asking", default=None)
+
+
+def ask_as(lab: Lab, address: str) -> None:
+    """From here on in this task, and in those it makes, work is for this key. Without keys, it is for the operator."""
+    full = lab.full_scores or lab.key_id == DEVELOPMENT_LAB.key_id
+    _asking.set(Asking(Actor(lab.lab_id, lab.key_id, address), full))
+
+
+def asking() -> Asking | None:
+    """Whose request it is; None outside of requests and jobs."""
+    return _asking.get()
