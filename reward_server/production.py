@@ -55,9 +55,7 @@ def settings_weaknesses(settings: Settings, *, keyless: bool) -> list[str]:
     if asks and settings.llm_daily_tokens is None and settings.llm_daily_usd is None:
         found.append("labs may spend any money on the language model: LABS_LLM_DAILY_USD or LABS_LLM_DAILY_TOKENS")
     if not settings.decisions_moving and (moving := [each for each in settings.decision_models if is_moving(each)]):
-        found.append(
-            f"{moving[0]} may be another model tomorrow: name a version, or set LABS_DECISIONS_MOVING=true"
-        )
+        found.append(f"{moving[0]} may be another model tomorrow: name a version, or set LABS_DECISIONS_MOVING=true")
     found += [f"{path} can be read by others: chmod {wanted} {path}" for path, wanted in readable_by_others(settings)]
     return found
 
