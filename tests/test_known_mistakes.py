@@ -226,9 +226,7 @@ RULES_AND_SERVER = {
     "the reset is a time nobody else knows": (
         "limits/test_rate_limiter.py::test_the_reset_is_not_in_the_past_and_within_a_minute",
     ),
-    "two at once get past the limiter": (
-        "limits/test_rate_limiter.py::test_many_at_once_get_no_more_than_the_limit",
-    ),
+    "two at once get past the limiter": ("limits/test_rate_limiter.py::test_many_at_once_get_no_more_than_the_limit",),
     "many new keys wash the count of another away": (
         "limits/test_rate_limiter.py::test_a_crowd_of_other_keys_clears_nobodys_count",
     ),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -148,7 +147,7 @@ async def test_what_the_questions_of_a_state_share_stands_first() -> None:
     with Served(lambda _: chat_answer(says(Yes=0.9, A=0.05, **{"0": 0.05}))) as server:
         await outcomes(chat_at, server.url, ASKED)
     texts = ["\n".join(message["content"] for message in body["messages"]) for body in server.bodies]
-    shared = len(os.path.commonprefix(texts))
+    shared = next(n for n, each in enumerate(zip(*texts, strict=False)) if len(set(each)) > 1)
     assert '"agent_turn":"When did it crack?"' in texts[0][:shared]
     assert "Question: " in texts[0][:shared]
 

@@ -22,7 +22,7 @@ from tests.judges.asked_model import a_judged_case, decided, verdicts
 
 def calm(name: str, question: Typed, state: Any) -> Decided | None:
     if isinstance(question, Predicate):
-        return yes(0.8 if "calm" in question.asks else 0.1)
+        return yes(0.8 if "give the tenant time" in question.asks else 0.1)
     return picks(question, question.labels[1])
 
 
