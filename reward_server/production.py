@@ -19,6 +19,8 @@ from reward_server.store.engine import sqlite_file
 
 PROC = Path("/proc")
 CGROUPS = Path("/sys/fs/cgroup")
+MOVING = frozenset({"latest", "preview", "stable"})
+"""How names of models end that are given to one version after the other."""
 _NO_LIMIT_BYTES = 1 << 60
 """What the first kind of control groups says where there is none is larger."""
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -49,10 +51,18 @@ def settings_weaknesses(settings: Settings, *, keyless: bool) -> list[str]:
         )
     if settings.log_level == "debug":
         found.append("LABS_LOG_LEVEL is debug: info is the most for production")
-    if settings.llm_provider != "none" and settings.llm_daily_tokens is None and settings.llm_daily_usd is None:
+    asks = settings.llm_provider != "none" or (settings.decisions not in ("none", "local") and settings.decision_models)
+    if asks and settings.llm_daily_tokens is None and settings.llm_daily_usd is None:
         found.append("labs may spend any money on the language model: LABS_LLM_DAILY_USD or LABS_LLM_DAILY_TOKENS")
+    if not settings.decisions_moving and (moving := [each for each in settings.decision_models if is_moving(each)]):
+        found.append(f"{moving[0]} may be another model tomorrow: name a version, or set LABS_DECISIONS_MOVING=true")
     found += [f"{path} can be read by others: chmod {wanted} {path}" for path, wanted in readable_by_others(settings)]
     return found
+
+
+def is_moving(model: str) -> bool:
+    """Whether this is the name of whichever version is the newest, such as jev-latest or a name without its tag."""
+    return model.casefold().replace(":", "-").split("-")[-1] in MOVING
 
 
 def process_weaknesses(pid: int | None = None) -> list[str]:

@@ -69,9 +69,37 @@ class Settings(BaseSettings):
         default="auto", description="Numbers of learned scoring; `auto` is bf16 where it is exact per text, else fp32."
     )
 
-    reader: Literal["local", "llm", "cascade"] = Field(
+    reader: Literal["local", "decisions", "cascade"] = Field(
         default="local",
-        description="Who reads agent turns: the packaged model, the LLM provider, or the provider where it is unsure.",
+        description="Who reads agent turns: the packaged model, the decision model, or that where unsure.",
+    )
+    reader_failure: Literal["local", "fail"] = Field(
+        default="local", description="A turn that the decision model did not read: read locally, or an error."
+    )
+    judges: Literal["llm", "decisions"] = Field(
+        default="llm", description="Who decides `judge` criteria and breaks ties of /compare: LLM or decision model."
+    )
+    decisions: Literal["none", "systemone", "openai", "chat", "local"] = Field(
+        default="none", description="How the decision model is asked; `chat` is any OpenAI-compatible chat server."
+    )
+    decisions_model: str | None = Field(default=None, min_length=1, description="The decision model; has no default.")
+    decisions_url: str | None = Field(
+        default=None, min_length=1, description="URL of its server; default: OpenAI's, for openai and chat."
+    )
+    decisions_api_key: SecretStr | None = Field(
+        default=None, description="Key of that server; default: OPENAI_API_KEY where no URL is given."
+    )
+    decisions_threshold: float = Field(
+        default=0.5, gt=0.0, lt=1.0, description="Probability from which a criterion is met."
+    )
+    decisions_moving: bool = Field(
+        default=False, description="Whether production may use a model whose name moves, such as jev-latest."
+    )
+    reader_model: str | None = Field(
+        default=None, min_length=1, description="Decision model of the reader; default: LABS_DECISIONS_MODEL."
+    )
+    judges_model: str | None = Field(
+        default=None, min_length=1, description="Decision model of the judges; default: LABS_DECISIONS_MODEL."
     )
     reader_precision: Literal["fp32", "int8"] = Field(
         default="fp32",
@@ -291,8 +319,7 @@ class Settings(BaseSettings):
             raise ValueError("batch_deadline_s: must not be shorter than LABS_REQUEST_DEADLINE_S")
         if self.llm_provider != "none" and self.llm_model is None:
             raise ValueError(f"llm_model: must name a model of {self.llm_provider}")
-        if self.llm_provider == "none" and self.reader != "local":
-            raise ValueError(f"llm_provider: must be set if LABS_READER is {self.reader}")
+        self._decisions_fit()
         if self.llm_provider == "none" and self.persona_wording == "llm":
             raise ValueError("llm_provider: must be set if LABS_PERSONA_WORDING is llm")
         if self.llm_provider == "vllm" and self.llm_base_url is None:
@@ -311,6 +338,26 @@ class Settings(BaseSettings):
         from reward_server.prices import is_listed
 
         return is_listed(self.llm_provider, self.llm_model, self.llm_base_url)
+
+    def _decisions_fit(self) -> None:
+        wanted = [(name, value) for name, value in (("READER", self.reader), ("JUDGES", self.judges)) if value != "llm"]
+        for name, value in wanted:
+            if value in ("decisions", "cascade") and self.decisions == "none":
+                raise ValueError(f"decisions: must be set if {PREFIX}{name} is {value}")
+        if self.decisions in ("systemone", "openai", "chat") and self.decisions_model is None:
+            raise ValueError(f"decisions_model: must name a model for {self.decisions}")
+        if self.decisions == "systemone" and self.decisions_url is None:
+            raise ValueError("decisions_url: must be given for systemone, such as http://127.0.0.1:8080")
+
+    @property
+    def decision_models(self) -> tuple[str, ...]:
+        """The decision models that are asked, in the reader and in the judges."""
+        asked = (
+            (self.reader_model, self.reader in ("decisions", "cascade")),
+            (self.judges_model, self.judges == "decisions"),
+        )
+        found = [own or self.decisions_model for own, is_asked in asked if is_asked]
+        return tuple(dict.fromkeys(name for name in found if name is not None))
 
     @property
     def database(self) -> str:

@@ -10,9 +10,9 @@ import asyncio
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,6 +28,8 @@ from reward_server.settings import PREFIX, Settings
 from scenarios.spelling import counted, nearest
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from reward_server.judges.base import Judge
     from reward_server.judges.estimate import ConversationJudge
 
@@ -50,7 +52,7 @@ def doctor(
     # What is logged on the way is said in a finding.
     configure_logging("error", known_settings.settings.log_format, io.StringIO())
     findings: list[Finding] = []
-    for name, check in (CHECKS | {"llm": _asked_llm} if ask else CHECKS).items():
+    for name, check in (CHECKS | {"llm": _asked_llm, "decisions": _asked_decisions} if ask else CHECKS).items():
         for finding in _looked_at(name, check, known_settings):
             known = finding.mend is not None and finding.mend in (each.mend for each in findings)
             findings.append(finding)
@@ -225,6 +227,62 @@ def _llm(settings: Settings) -> Finding:
     return Finding("llm", f"{model.name} at {about['endpoint']}; not asked (--ask asks)")
 
 
+def _nothing_alike(texts: Sequence[str], others: Sequence[str]) -> NDArray[Any]:
+    raise ConfigurationError("the text encoder is not asked here")
+
+
+NO_ENCODER = _nothing_alike, ""
+"""Of models behind a server, which need none."""
+
+
+def _decisions(settings: Settings) -> Finding:
+    """Which decision models are asked, and that everything for them is there; `local` needs nothing."""
+    from reward_server.decisions.build import For, decision_model
+
+    uses: list[For] = []
+    uses += ["reader"] if settings.reader != "local" else []
+    uses += ["judges"] if settings.judges == "decisions" else []
+    if settings.decisions == "none" or not uses:
+        unused = "" if settings.decisions == "none" else f"; {settings.decisions} is set, and nothing asks it"
+        return Finding("decisions", f"none{unused}")
+    if settings.decisions == "local":
+        return Finding("decisions", f"the text encoder, for {' and '.join(uses)}")
+    found = []
+    for use in uses:
+        model = decision_model(settings, use, NO_ENCODER)
+        if model is not None:
+            found.append(f"{model.name} at {model.describe()['endpoint']} for the {use}")
+    return Finding("decisions", f"{'; '.join(found)}; not asked (--ask asks)")
+
+
+def _asked_decisions(settings: Settings) -> Finding:
+    """One tiny question to each model; one that gets a plain truth wrong is said."""
+    from reward_server.decisions.build import decision_model, ping
+    from reward_server.llm.base import LlmFailed
+
+    known = _decisions(settings)
+    if settings.decisions in ("none", "local") or not settings.decision_models:
+        return known
+
+    async def asked() -> float:
+        model = decision_model(settings, "reader" if settings.reader != "local" else "judges", NO_ENCODER)
+        try:
+            return 0.0 if model is None else await ping(model)
+        finally:
+            if model is not None:
+                await model.close()
+
+    try:
+        sure = asyncio.run(asked())
+    except LlmFailed as failed:
+        mend = "check LABS_DECISIONS_URL, LABS_DECISIONS_MODEL and LABS_DECISIONS_API_KEY"
+        return Finding("decisions", f"{settings.decision_models[0]} did not answer: {failed.kind}", mend)
+    if sure < 0.5:
+        mend = "it gets a plain truth wrong: measure it with ./labs reader evaluate before you use it"
+        return Finding("decisions", f"{settings.decision_models[0]} answered with p = {sure:.2f}", mend, is_advice=True)
+    return Finding("decisions", f"{settings.decision_models[0]} answered, p = {sure:.2f}")
+
+
 def _asked_llm(settings: Settings) -> Finding:
     from reward_server.llm.base import LlmFailed
     from reward_server.llm.build import ping
@@ -257,4 +315,5 @@ CHECKS: dict[str, Callable[[Settings], Finding]] = {
     "redis": _redis,
     "port": _port,
     "llm": _llm,
+    "decisions": _decisions,
 }

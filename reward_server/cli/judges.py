@@ -122,8 +122,6 @@ async def _measure(
     from reward_server.fitting.agreement.roster import chosen, seats
     from reward_server.fitting.agreement.run import PAIRWISE, Task, of_judges
     from reward_server.fitting.agreement.scores import Judges, require_scenarios
-    from reward_server.judges.pairwise import PairwiseJudge
-    from reward_server.judges.verdict_cache import VerdictCache
     from reward_server.llm.build import language_model
     from reward_server.server.engine import load_scenarios, offline_engine
 
@@ -134,8 +132,8 @@ async def _measure(
         with offline_engine(settings, library, model=model) as engine:
             judges = chosen(seats(engine, settings.llm_samples), names)
             pairwise = None
-            if model is not None and PAIRWISE in names and len(entries[0].sides) == 2:
-                pairwise = PairwiseJudge(model, VerdictCache(), engine.reader)
+            if engine.pairs is not None and PAIRWISE in names and len(entries[0].sides) == 2:
+                pairwise = engine.pairs
                 judges = Judges(tuple(name for name in judges.criteria if name != PAIRWISE), judges.conversation)
             task = Task(judges, attacked, pairwise)
             with shown(console) as report:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,12 +16,16 @@ from reward_server.cli.tables import wide_console
 from reward_server.errors import InvalidRequest
 
 if TYPE_CHECKING:
+    from personas.reading.reader import LocalReader, Reader
     from reward_server.fitting.reader.evaluate import Prediction
+    from reward_server.settings import Settings
 
 app = typer.Typer(
     help="Train and measure the reader, which decides what an agent turn asks for and promises.",
     no_args_is_help=True,
 )
+
+READERS = ("local", "systemone", "openai", "chat")
 
 Files = Annotated[
     list[Path] | None,
@@ -41,12 +47,19 @@ def evaluate(
     artefact: Annotated[
         Path | None, typer.Option(help="Measure this artefact instead of the packaged one.", dir_okay=False)
     ] = None,
+    who: Annotated[
+        str | None,
+        typer.Option(
+            "--reader", help="local, or an adapter: systemone, openai, chat. \\[default: what LABS_READER says]"
+        ),
+    ] = None,
+    most: Annotated[int | None, typer.Option("--most", min=1, help="Read so many turns, spread evenly.")] = None,
     opened: Annotated[
         bool,
         typer.Option("--after-opening", help="Read turns without a `before` after the persona's opening."),
     ] = False,
 ) -> None:
-    """Print, per collection, how many labelled turns are understood, with 95 % intervals.
+    """Print, per collection, how many labelled turns are understood by the configured reader, with 95 % intervals.
 
     Example: labs reader evaluate turns/tutoring__half-a-cup.jsonl --predictions out.jsonl
     """
@@ -66,15 +79,49 @@ def evaluate(
         if not rows:
             raise InvalidRequest("no labelled turns: name files, or use scenarios with .turns.jsonl files")
         rows = after_opening(library, rows) if opened else rows
+        rows = rows if most is None else rows[:: max(1, -(-len(rows) // most))]
         raw = _existing(artefact).read_bytes() if artefact else None
-        settings = load_settings()
-        reader = local_reader(settings.anchors, raw=raw, precision=settings.reader_precision)
-        found = predict(library, reader, rows)
+        settings = load_settings(chosen_reader(who))
+        local = local_reader(settings.anchors, raw=raw, precision=settings.reader_precision)
+        if settings.reader == "local":
+            found = predict(library, local, rows)
+        else:
+            found, counted = asyncio.run(_asked(settings, local, lambda reader: predict(library, reader, rows)))
     except ValueError as error:
         raise InvalidRequest(str(error)) from None
     if predictions:
         _write(predictions, found)
     typer.echo(table(by_collection(found)))
+    if settings.reader != "local":
+        typer.echo(counted)
+
+
+def chosen_reader(who: str | None) -> dict[str, str]:
+    """The settings that `--reader` stands for."""
+    if who is None:
+        return {}
+    if who not in READERS:
+        raise InvalidRequest(f"--reader is one of {', '.join(READERS)}")
+    return {"reader": "local"} if who == "local" else {"reader": "decisions", "decisions": who}
+
+
+async def _asked(
+    settings: Settings, local: LocalReader, work: Callable[[Reader], list[Prediction]]
+) -> tuple[list[Prediction], str]:
+    """What a decision model's readings come to, and how many turns it did not read."""
+    from reward_server.judges.verdict_cache import VerdictCache
+    from reward_server.server.engine import deciders_of, load_matcher, reader_of
+
+    failed: Counter[str] = Counter()
+    deciders = deciders_of(settings, load_matcher(settings), VerdictCache())
+    try:
+        reader = reader_of(settings, local, deciders.reader, lambda kind: failed.update([kind]))
+        found = await asyncio.to_thread(work, reader)
+    finally:
+        await deciders.close()
+    why = ", ".join(f"{count} {kind}" for kind, count in failed.most_common())
+    named = deciders.reader.name if deciders.reader else "local"
+    return found, f"read by {named}; {failed.total()} turns read locally instead{f' ({why})' if why else ''}"
 
 
 @app.command()

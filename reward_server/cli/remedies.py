@@ -17,6 +17,9 @@ _SCORED_BY = (
     f"{PREFIX}JUDGE_PLUGINS",
     f"{PREFIX}CLASSIFIER",
     f"{PREFIX}LLM_",
+    f"{PREFIX}DECISIONS",
+    f"{PREFIX}READER",
+    f"{PREFIX}JUDGES",
     f"{PREFIX}SCORING_THREADS",
 )
 _PLACES = (f"{PREFIX}DATA", f"{PREFIX}DATABASE_URL")
@@ -34,6 +37,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "security": (*_PLACES, f"{PREFIX}PRODUCTION", f"{PREFIX}HOSTS", f"{PREFIX}METRICS_ACCESS", f"{PREFIX}LLM_"),
     "port": (f"{PREFIX}HOST", f"{PREFIX}PORT"),
     "llm": (f"{PREFIX}LLM_", f"{PREFIX}PERSONA_WORDING"),
+    "decisions": (f"{PREFIX}DECISIONS", f"{PREFIX}READER", f"{PREFIX}JUDGES"),
 }
 """What each check looks at: where that is wrong it would tell of a server that nobody asked for."""
 MENDS: Mapping[str, str] = {

@@ -56,6 +56,8 @@ class Verdict:
     judge_version: str
     spread: float | None = None
     """Standard deviation of `value`, by samples of the judge; None where it is not known, never 0 for that."""
+    probability: float | None = None
+    """How likely the judge finds it met, where it decides by a probability."""
 
     def __repr__(self) -> str:
         return f"<Verdict: {self.status}>"
@@ -70,6 +72,7 @@ class Verdict:
             "judge": self.judge,
             "judge_version": self.judge_version,
             **({} if self.spread is None else {"spread": self.spread}),
+            **({} if self.probability is None else {"probability": self.probability}),
         }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel
 
@@ -56,6 +56,14 @@ class FailureKind(StrEnum):
     """Log-probabilities were asked for and not given: an operator has to say that this model has none."""
     REJECTED = "rejected"
     """The provider does not take this question, for a reason that is neither the key nor its size."""
+    MISSING = "missing"
+    """A decision that was asked for and is not among the answers."""
+    UNKNOWN_LABEL = "unknown_label"
+    """A decision for something that was no option, or none for something that was."""
+    WRONG_TYPE = "wrong_type"
+    """A decision of another type than the question."""
+    NO_DISTRIBUTION = "no_distribution"
+    """Probabilities whose sum is far from 1."""
     BREAKER_OPEN = "breaker_open"
     """Not asked at all: this provider has been failing. Whoever was asked and failed keeps the kind of that failure."""
 
@@ -115,6 +123,30 @@ class LlmFailed(ProviderFailed):
         """What the attempt used up all the same; None where the provider did not say."""
 
 
+class Asked(Protocol):
+    """Whatever is sent to a provider, as far as calling it goes."""
+
+    @property
+    def together(self) -> int:
+        """How many such questions a decision takes: a budget has room for all or none."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of text."""
+
+    @property
+    def max_tokens(self) -> int:
+        """The most that may be answered."""
+
+
+class Answering(Protocol):
+    """Whatever a provider answers, as far as calling it goes."""
+
+    @property
+    def usage(self) -> Usage:
+        """What it cost."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Question:
     """One structured question. `system` is the fixed, cacheable part; `user` holds the data. Private: no repr."""
@@ -131,6 +163,11 @@ class Question:
     """Ask for the alternatives of each token: an answer without is a failure. For providers that have them alone."""
     together: int = 1
     """How many such questions a decision takes: an answer alone is not kept, so a budget has room for all or none."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of text."""
+        return len(self.system.encode("utf-8", "replace")) + len(self.user.encode("utf-8", "replace"))
 
     def __repr__(self) -> str:
         return f"<Question: {self.schema.__name__}, {len(self.system) + len(self.user)} characters>"
@@ -162,30 +199,38 @@ class Answer:
         return f"<Answer: {type(self.parsed).__name__} of {self.model}>"
 
 
-class ChatProvider(Protocol):
+AskedT_contra = TypeVar("AskedT_contra", contravariant=True)
+AnswerT_co = TypeVar("AnswerT_co", covariant=True)
+
+
+class Provider(Protocol[AskedT_contra, AnswerT_co]):
     """One model of one provider, asked once per call."""
 
     @property
     def name(self) -> str:
-        """The provider: `anthropic`, `openai`, `vllm`."""
+        """The provider: `anthropic`, `openai`, `vllm`, `systemone`, …"""
 
     @property
     def model(self) -> str:
         """The model that is asked."""
 
     @property
-    def has_logprobs(self) -> bool:
-        """Whether answers carry `tokens` where a question asks for them; never changes, as verdicts rest on it."""
-
-    @property
     def endpoint(self) -> str:
         """Where it is asked: scheme, host and path, without credentials."""
 
-    async def complete(self, question: Question, timeout_s: float) -> Answer:
+    async def complete(self, question: AskedT_contra, timeout_s: float) -> AnswerT_co:
         """One attempt; raises `LlmFailed`. Cancelling the call closes the connection."""
 
     async def close(self) -> None:
         """Release connections."""
+
+
+class ChatProvider(Provider[Question, Answer], Protocol):
+    """A provider of chat models."""
+
+    @property
+    def has_logprobs(self) -> bool:
+        """Whether answers carry `tokens` where a question asks for them; never changes, as verdicts rest on it."""
 
 
 class LanguageModel(Protocol):

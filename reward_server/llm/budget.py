@@ -21,7 +21,7 @@ from typing import Protocol
 
 from reward_server.clock import Clock, until_midnight_s
 from reward_server.errors import BudgetExhausted, BudgetTooSmall, StoreUnavailable
-from reward_server.llm.base import Question, Usage
+from reward_server.llm.base import Asked, Usage
 from reward_server.logs.logger import get_logger
 from reward_server.store.records import NO_CEILING, BookingRow, Ceiling, Spend
 
@@ -131,7 +131,7 @@ class Budget:
         """Whether there is anything that labs may not pass."""
         return self._ceiling != NO_CEILING
 
-    async def book(self, lab_id: str, question: Question) -> Booking:
+    async def book(self, lab_id: str, question: Asked) -> Booking:
         """Book the estimate of a question, once all that is owed has been charged.
 
         Raises:
@@ -226,7 +226,8 @@ def _refusal(each: Spend, together: int, ceiling: Ceiling, until_midnight_s: int
     )
 
 
-def estimate_of(question: Question) -> Usage:
+def estimate_of(question: Asked) -> Usage:
     """Tokens of a question as it is sent, and the most that may be answered."""
-    size = len(question.system.encode("utf-8", "replace")) + len(question.user.encode("utf-8", "replace"))
-    return Usage(input_tokens=math.ceil(size / BYTES_PER_TOKEN) + OVERHEAD_TOKENS, output_tokens=question.max_tokens)
+    return Usage(
+        input_tokens=math.ceil(question.size / BYTES_PER_TOKEN) + OVERHEAD_TOKENS, output_tokens=question.max_tokens
+    )

@@ -42,11 +42,8 @@ def language_model(
     """
     if settings.llm_provider == "none":
         return None
-    limits = Limits(
-        deadline_s=settings.llm_deadline_s, retries=settings.llm_retries, concurrency=settings.llm_concurrency
-    )
-    budget = None if ledger is None else _budget(settings, ledger, clock or SystemClock())
-    return Caller(provider_of(settings, environ), limits, budget=budget, meter=meter)
+    budget = None if ledger is None else budget_of(settings, ledger, clock or SystemClock())
+    return Caller(provider_of(settings, environ), limits_of(settings), budget=budget, meter=meter)
 
 
 class _Pong(BaseModel):
@@ -76,7 +73,7 @@ def provider_of(settings: Settings, environ: Mapping[str, str] = os.environ) -> 
     """The adapter that the settings name; `ConfigurationError` as above."""
     if settings.llm_model is None:
         raise ConfigurationError("LABS_LLM_MODEL: must name a model")
-    _check_url(settings.llm_base_url)
+    check_url(settings.llm_base_url, "LABS_LLM_BASE_URL")
     key = _key(settings, environ)
     if settings.llm_provider == "anthropic":
         from reward_server.llm.anthropic_provider import AnthropicProvider
@@ -101,12 +98,18 @@ def _key(settings: Settings, environ: Mapping[str, str]) -> str:
     key = (given or (environ.get(variable, "") if variable else NO_KEY)).strip()
     if not key:
         raise ConfigurationError(f"LABS_LLM_API_KEY: a key for {settings.llm_provider} is needed here or in {variable}")
+    return checked_key(key, "LABS_LLM_API_KEY")
+
+
+def checked_key(key: str, setting: str) -> str:
+    """The key, if it can be sent; `ConfigurationError` otherwise."""
     if not (key.isascii() and key.isprintable()):
-        raise ConfigurationError("LABS_LLM_API_KEY: has characters that no key has")
+        raise ConfigurationError(f"{setting}: has characters that no key has")
     return key
 
 
-def _check_url(url: str | None) -> None:
+def check_url(url: str | None, setting: str) -> None:
+    """`ConfigurationError` where the URL of this setting is none."""
     if url is None:
         return
     try:
@@ -115,7 +118,14 @@ def _check_url(url: str | None) -> None:
     except ValueError:
         usable = False
     if not usable:
-        raise ConfigurationError("LABS_LLM_BASE_URL: must be a URL, such as http://127.0.0.1:8000/v1")
+        raise ConfigurationError(f"{setting}: must be a URL, such as http://127.0.0.1:8000/v1")
+
+
+def limits_of(settings: Settings) -> Limits:
+    """How long, how often and how many at once: of language models and of decision models."""
+    return Limits(
+        deadline_s=settings.llm_deadline_s, retries=settings.llm_retries, concurrency=settings.llm_concurrency
+    )
 
 
 def ceiling_of(settings: Settings) -> Ceiling:
@@ -124,7 +134,8 @@ def ceiling_of(settings: Settings) -> Ceiling:
     return Ceiling(tokens=settings.llm_daily_tokens, nano_usd=None if usd is None else round(usd * NANO_USD_PER_USD))
 
 
-def _budget(settings: Settings, ledger: Ledger, clock: Clock) -> Budget:
+def budget_of(settings: Settings, ledger: Ledger, clock: Clock) -> Budget:
+    """Every lab's budget of the day, kept in the ledger."""
     lasts_s = settings.llm_deadline_s + SETTLING_S
     return Budget(ledger, clock, ceiling_of(settings), _prices(settings), lasts_s=lasts_s)
 

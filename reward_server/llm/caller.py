@@ -19,11 +19,22 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from reward_server.errors import BudgetExhausted, StoreUnavailable
 from reward_server.llm.answers import strict_schema
-from reward_server.llm.base import TRANSIENT, Answer, ChatProvider, FailureKind, LlmFailed, Question, Usage
+from reward_server.llm.base import (
+    TRANSIENT,
+    Answer,
+    Answering,
+    Asked,
+    ChatProvider,
+    FailureKind,
+    LlmFailed,
+    Provider,
+    Question,
+    Usage,
+)
 from reward_server.llm.breaker import Breaker
 from reward_server.llm.budget import Booking, Budget
 from reward_server.llm.places import Places
@@ -43,7 +54,8 @@ SETTLED_WITHIN_S = 3.0
 MOST_LEFT_OUT = 3
 """A model may refuse temperature, seed and the cache's key, and says so of one at a time."""
 
-Outcome = Answer | LlmFailed | BudgetExhausted
+AskedT = TypeVar("AskedT", bound=Asked)
+AnswerT = TypeVar("AnswerT", bound=Answering)
 
 
 class Meter(Protocol):
@@ -105,13 +117,14 @@ class Chance:
     """Uniform in [0, 1)."""
 
 
-class Caller:
-    """A `LanguageModel`: one provider with everything that belongs around it."""
+class Calls(Generic[AskedT, AnswerT]):
+    """One provider of whatever is asked and answered, with everything that belongs around it."""
 
     def __init__(
         self,
-        provider: ChatProvider,
+        provider: Provider[AskedT, AnswerT],
         limits: Limits,
+        digest: Callable[[AskedT], str],
         *,
         budget: Budget | None = None,
         breaker: Breaker | None = None,
@@ -120,30 +133,20 @@ class Caller:
     ) -> None:
         self._provider = provider
         self._limits = limits
+        self._digest = digest
         self._budget = budget
         self._chance = chance or Chance()
         self._breaker = breaker or Breaker(self._chance.monotonic)
         self._meter = meter or SilentMeter()
         self._attempt_ended = asyncio.Event()
         self._places = Places(limits.concurrency)
-        self._flights: SingleFlight[Outcome] = SingleFlight()
+        self._flights: SingleFlight[AnswerT | LlmFailed | BudgetExhausted] = SingleFlight()
         self._settling: set[asyncio.Task[None]] = set()
 
     @property
     def name(self) -> str:
         """Provider and model."""
         return f"{self._provider.name}/{self._provider.model}"
-
-    @property
-    def version(self) -> str:
-        """Of provider, model, endpoint and the way they are asked."""
-        parts = (self._provider.name, self._provider.model, self._provider.endpoint)
-        return f"llm_{_digest(_program(), *parts)[:12]}"
-
-    @property
-    def has_logprobs(self) -> bool:
-        """Whether answers carry `tokens` where a question asks for them."""
-        return self._provider.has_logprobs
 
     def describe(self) -> Mapping[str, Any]:
         """What operators may see."""
@@ -158,18 +161,18 @@ class Caller:
             "breaker": str(self._breaker.state),
         }
 
-    async def ask(self, question: Question, *, lab_id: str, sample: int = 0) -> Answer:
+    async def ask(self, question: AskedT, *, lab_id: str, sample: int = 0) -> AnswerT:
         """The answer, within the deadline; see `LanguageModel`."""
-        key = (lab_id, digest_of(question), sample)
+        key = (lab_id, self._digest(question), sample)
         if self._flights.is_under_way(key):
             self._meter.shared(self._provider.name)
         outcome = await self._flights.do(key, lambda: self._answered(question, lab_id))
-        if isinstance(outcome, Answer):
-            return outcome
         # A copy for each who waits: one exception raised in several tasks would collect their tracebacks.
         if isinstance(outcome, BudgetExhausted):
             raise copy(outcome)
-        raise LlmFailed(outcome.kind, retry_after_s=outcome.retry_after_s)
+        if isinstance(outcome, LlmFailed):
+            raise LlmFailed(outcome.kind, retry_after_s=outcome.retry_after_s)
+        return outcome
 
     async def close(self) -> None:
         """Let what was used be settled, and close the connections."""
@@ -180,7 +183,7 @@ class Caller:
                 await self._budget.charge_owed()
         await self._provider.close()
 
-    async def _answered(self, question: Question, lab_id: str) -> Outcome:
+    async def _answered(self, question: AskedT, lab_id: str) -> AnswerT | LlmFailed | BudgetExhausted:
         outcome = await self._asked_until_answered(question, lab_id)
         if isinstance(outcome, LlmFailed):
             self._meter.failed(self._provider.name, outcome.kind)
@@ -188,7 +191,7 @@ class Caller:
             self._meter.refused(self._provider.name)
         return outcome
 
-    async def _asked_until_answered(self, question: Question, lab_id: str) -> Outcome:
+    async def _asked_until_answered(self, question: AskedT, lab_id: str) -> AnswerT | LlmFailed | BudgetExhausted:
         ends = self._chance.monotonic() + self._limits.deadline_s
         again, left_out = 0, 0
         happened: LlmFailed | None = None
@@ -218,7 +221,9 @@ class Caller:
         ceiling = min(MAX_BACK_OFF_S, BACK_OFF_S * 2.0**again)
         return max(ceiling * self._chance.jitter(), failed.retry_after_s or 0.0)
 
-    async def _asked_once(self, question: Question, lab_id: str, ends: float, *, last: bool) -> Outcome:
+    async def _asked_once(
+        self, question: AskedT, lab_id: str, ends: float, *, last: bool
+    ) -> AnswerT | LlmFailed | BudgetExhausted:
         """One attempt at the place that was taken, to settling what it cost; gives the place back."""
         try:
             await self._shown_how_things_are(ends)
@@ -243,7 +248,7 @@ class Caller:
                 while self._breaker.is_probing:
                     await self._attempt_ended.wait()
 
-    async def _paid_for(self, question: Question, lab_id: str, ends: float, *, last: bool) -> Answer:
+    async def _paid_for(self, question: AskedT, lab_id: str, ends: float, *, last: bool) -> AnswerT:
         booking = None if self._budget is None else await self._booked(self._budget, lab_id, question)
         began = self._chance.monotonic()
         left = max(ends - began, 0.001)
@@ -261,7 +266,7 @@ class Caller:
             if booking is not None and self._budget is not None:
                 await self._settle(self._budget, booking, _charged(booking, outcome, used))
 
-    async def _booked(self, budget: Budget, lab_id: str, question: Question) -> Booking:
+    async def _booked(self, budget: Budget, lab_id: str, question: AskedT) -> Booking:
         """Book; if whoever waits for it leaves meanwhile, what was booked is given back."""
         booking = asyncio.create_task(budget.book(lab_id, question))
         try:
@@ -282,6 +287,29 @@ class Caller:
         done, _ = await asyncio.wait([self._finish(budget.settle(booking, usage))], timeout=SETTLED_WITHIN_S)
         for settled in done:
             settled.result()
+
+
+class Caller(Calls[Question, Answer]):
+    """A `LanguageModel`: one chat provider with everything that belongs around it."""
+
+    def __init__(
+        self,
+        provider: ChatProvider,
+        limits: Limits,
+        *,
+        budget: Budget | None = None,
+        breaker: Breaker | None = None,
+        meter: Meter | None = None,
+        chance: Chance | None = None,
+    ) -> None:
+        super().__init__(provider, limits, digest_of, budget=budget, breaker=breaker, meter=meter, chance=chance)
+        self.has_logprobs = provider.has_logprobs
+
+    @property
+    def version(self) -> str:
+        """Of provider, model, endpoint and the way they are asked."""
+        parts = (self._provider.name, self._provider.model, self._provider.endpoint)
+        return f"llm_{_digest(_program(), *parts)[:12]}"
 
 
 async def _given_back(budget: Budget, booking: asyncio.Task[Booking]) -> None:

@@ -28,10 +28,10 @@ from reward_server.llm.transport import (
     count,
     public_url,
     read_json,
+    refusal_of_openai,
     sendable,
     silence,
     timeout_of,
-    word_of,
 )
 from reward_server.logs.logger import get_logger
 
@@ -92,7 +92,7 @@ class OpenAIProvider:
                 refused.update(sent.keys() & {str(error.param)})
             if question.logprobs and not refused and _speaks_of_logprobs(error):
                 refused.add("logprobs")
-            return _refusal(error, told=bool(refused & (_OPTIONAL | _LOGPROBS)))
+            return refusal_of_openai(error, told=bool(refused & (_OPTIONAL | _LOGPROBS)))
 
         who = {"provider": self.name, "model": self.model}
         try:
@@ -234,16 +234,3 @@ def _said(body: object) -> Iterator[str]:
     elif isinstance(body, dict):
         for name in ("message", "detail", "msg", "loc"):
             yield from _said(body.get(name))
-
-
-def _refusal(error: Exception, *, told: bool) -> Refusal | None:
-    if not isinstance(error, openai.APIStatusError):
-        return None
-    code = word_of(error.code or error.type)
-    return Refusal(
-        status=error.status_code,
-        headers=error.response.headers,
-        code=code,
-        too_long=code == "context_length_exceeded",
-        told=told,
-    )

@@ -232,3 +232,14 @@ def silence(*loggers: str) -> None:
     """Keep SDKs from logging requests, which they do at DEBUG and where their own variables ask for it."""
     for name in (*loggers, "httpx2", "httpcore2"):
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def refusal_of_openai(error: Exception, *, told: bool = False) -> Refusal | None:
+    """What an error of OpenAI's SDK says, by the names of its fields: the SDK itself is loaded in adapters alone."""
+    status, response = getattr(error, "status_code", None), getattr(error, "response", None)
+    if not isinstance(status, int) or not isinstance(response, httpx2.Response):
+        return None
+    code = word_of(getattr(error, "code", None) or getattr(error, "type", None))
+    return Refusal(
+        status=status, headers=response.headers, code=code, too_long=code == "context_length_exceeded", told=told
+    )

@@ -20,17 +20,25 @@ from personas.case.library import load_temperaments
 from personas.reading.matcher import Matcher
 from personas.reading.reader import LocalReader, Reader
 from reward_server.classifier.build import classifier_judge
+from reward_server.clock import Clock
+from reward_server.decisions.model import DecisionModel
+from reward_server.decisions.questions import Decider
 from reward_server.errors import ConfigurationError, ScenarioError
 from reward_server.judges.base import AskedJudge, ComputedJudge
+from reward_server.judges.decided import DecisionJudge
+from reward_server.judges.decided_pair import DecidedPairs
 from reward_server.judges.estimate import CLASSIFIER, REWARD_MODEL, ConversationJudge
 from reward_server.judges.llm import LlmJudge
 from reward_server.judges.local import LocalJudge
+from reward_server.judges.pairwise import PairwiseJudge
 from reward_server.judges.panel import Panel
 from reward_server.judges.plugins import NO_PLUGINS, Plugins, load_plugins
 from reward_server.judges.rule import RuleJudge
 from reward_server.judges.state import StateJudge
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import LanguageModel
+from reward_server.llm.budget import Ledger
+from reward_server.llm.caller import Meter
 from reward_server.scoring.lineage import Lineage
 from reward_server.scoring.scorer import Scorer
 from reward_server.settings import Settings
@@ -88,15 +96,55 @@ def load_reader(
     return local_reader(settings.anchors, looked_up, batcher, precision=settings.reader_precision)
 
 
-def reader_of(settings: Settings, local: LocalReader, model: LanguageModel | None, cache: VerdictCache) -> Reader:
-    """Who reads agent turns for personas and scoring; called on the event loop, where a language model is asked.
+@dataclass(frozen=True)
+class Deciders:
+    """The decision models of the settings: each of its uses has its own, or None."""
+
+    reader: DecisionModel | None = None
+    judges: DecisionModel | None = None
+
+    async def close(self) -> None:
+        """Close the connections of both."""
+        for each in (self.reader, self.judges):
+            if each is not None:
+                await each.close()
+
+
+def deciders_of(
+    settings: Settings,
+    matcher: Matcher,
+    kept: VerdictCache,
+    ledger: Ledger | None = None,
+    *,
+    meter: Meter | None = None,
+    clock: Clock | None = None,
+) -> Deciders:
+    """The decision models that the reader and the judges ask; `ConfigurationError` where one cannot be used."""
+    from reward_server.decisions.build import For, decision_model
+
+    def of(use: For, *, wanted: bool) -> DecisionModel | None:
+        cosine = matcher.cosine, matcher.version
+        return decision_model(settings, use, cosine, kept, ledger, meter=meter, clock=clock) if wanted else None
+
+    return Deciders(
+        of("reader", wanted=settings.reader != "local"), of("judges", wanted=settings.judges == "decisions")
+    )
+
+
+def reader_of(
+    settings: Settings,
+    local: LocalReader,
+    decider: Decider | None,
+    fell_back: Callable[[str], None] = lambda kind: None,
+) -> Reader:
+    """Who reads agent turns for personas and scoring; called on the event loop, where a decision model is asked.
 
     Raises:
-        ConfigurationError: a language model shall read, and there is no event loop to ask it on.
+        ConfigurationError: a decision model shall read, and there is no event loop to ask it on.
     """
-    if settings.reader == "local" or model is None:
+    if settings.reader == "local" or decider is None:
         return local
-    from reward_server.reader.llm import CascadeReader, LlmReader
+    from reward_server.reader.decided import CascadeReader, DecisionReader
 
     try:
         loop = asyncio.get_running_loop()
@@ -104,8 +152,9 @@ def reader_of(settings: Settings, local: LocalReader, model: LanguageModel | Non
         raise ConfigurationError(
             f"LABS_READER={settings.reader} needs a running server: score through it, or set LABS_READER=local"
         ) from None
-    asking = LlmReader(model, cache, loop)
-    return asking if settings.reader == "llm" else CascadeReader(local, asking)
+    falls_back = settings.reader_failure == "local"
+    asking = DecisionReader(decider, local, loop, falls_back=falls_back, fell_back=fell_back)
+    return asking if settings.reader == "decisions" else CascadeReader(local, asking)
 
 
 def _no_reward_model() -> ConversationJudge | None:
@@ -131,11 +180,26 @@ class Guests:
 NO_GUESTS = Guests()
 
 
-def llm_judges(
-    model: LanguageModel | None, settings: Settings, verdicts: VerdictCache, reader: Reader
+def asked_judges(
+    model: LanguageModel | None,
+    settings: Settings,
+    verdicts: VerdictCache,
+    reader: Reader,
+    decider: Decider | None = None,
 ) -> tuple[AskedJudge, ...]:
-    """The judges that ask a language model, if there is one."""
+    """The judge of `judge` criteria: a decision model, or else a language model, if there is one."""
+    if decider is not None:
+        return (DecisionJudge(decider, settings.decisions_threshold, reader),)
     return () if model is None else (LlmJudge(model, verdicts, settings.llm_samples, reader),)
+
+
+def pair_judge(
+    model: LanguageModel | None, verdicts: VerdictCache, reader: Reader, decider: Decider | None = None
+) -> PairwiseJudge | DecidedPairs | None:
+    """Who says which of two conversations is better, if anybody can be asked."""
+    if decider is not None:
+        return DecidedPairs(decider, reader)
+    return None if model is None else PairwiseJudge(model, verdicts, reader)
 
 
 def build_scorer(
@@ -212,6 +276,8 @@ class OfflineEngine:
     reader: Reader
     scorer: Scorer
     guests: Guests
+    pairs: PairwiseJudge | DecidedPairs | None = None
+    """Who compares two conversations, if anybody can be asked."""
 
 
 @contextmanager
@@ -227,8 +293,9 @@ def offline_engine(
     What LLM judges decide is forgotten with the command.
     """
     matcher, verdicts = matcher or load_matcher(settings), VerdictCache()
-    reader = reader or reader_of(settings, load_reader(settings), model, verdicts)
-    asked = llm_judges(model, settings, verdicts, reader)
+    deciders = deciders_of(settings, matcher, verdicts)
+    reader = reader or reader_of(settings, load_reader(settings), deciders.reader)
+    asked = asked_judges(model, settings, verdicts, reader, deciders.judges)
     learned = reward_model_service(settings, matcher=matcher).active
     guests = Guests(
         asked=asked,
@@ -237,4 +304,6 @@ def offline_engine(
         reward_model=learned.judge,
     )
     with ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring") as threads:
-        yield OfflineEngine(matcher, reader, build_scorer(library, matcher, reader, threads, guests), guests)
+        scorer = build_scorer(library, matcher, reader, threads, guests)
+        pairs = pair_judge(model, verdicts, reader, deciders.judges)
+        yield OfflineEngine(matcher, reader, scorer, guests, pairs)

@@ -31,12 +31,16 @@ from reward_server.scoring.lineage import Lineage
 from reward_server.scoring.metering import Meter
 from reward_server.scoring.scorer import Scorer
 from reward_server.scoring.telling import Telling
+from reward_server.scoring.tie_breaker import PairJudge
 from reward_server.server.engine import (
+    Deciders,
     Guests,
-    llm_judges,
+    asked_judges,
+    deciders_of,
     load_matcher,
     load_reader,
     load_scenarios,
+    pair_judge,
     reader_of,
     reward_model_service,
 )
@@ -66,6 +70,8 @@ class Scoring:
     learned: RewardModelService
     scorer: Scorer
     lineage: Lineage
+    pairs: PairJudge | None = None
+    """Who breaks ties of comparisons, if anybody can be asked."""
 
     @property
     def caches(self) -> dict[str, Callable[[], float]]:
@@ -113,12 +119,13 @@ async def scoring_of(stack: AsyncExitStack, given: Given, store: Store, loaded: 
     library, matcher, reader, threads = loaded.library, loaded.matcher, loaded.reader, loaded.threads
     model = await _language_model(stack, settings, ports, store, metrics)
     verdicts = VerdictCache(StoredVerdicts(store, ports.clock))
+    deciders = await _deciders(stack, given, store, matcher, verdicts)
     if isinstance(reader, LocalReader):
-        reader = reader_of(settings, reader, model, verdicts)
+        reader = reader_of(settings, reader, deciders.reader, metrics.llm.reader_fell_back)
     # Another one may have been activated since it was loaded.
     await loaded.learned.current()
     guests = Guests(
-        asked=llm_judges(model, settings, verdicts, reader),
+        asked=asked_judges(model, settings, verdicts, reader, deciders.judges),
         plugins=loaded.plugins,
         classifier=loaded.classifier,
         reward_model=lambda: loaded.learned.at_hand,
@@ -127,7 +134,21 @@ async def scoring_of(stack: AsyncExitStack, given: Given, store: Store, loaded: 
     scorer.meter = Meter(library.vault, metrics)
     scorer.telling = Telling(library.vault, Weightings(settings.weightings_per_day), AuditLog(store, ports.clock))
     lineage = Lineage(library.vault, guests.conversation_judges)
-    return Scoring(library, matcher, reader, threads, model, verdicts, loaded.learned, scorer, lineage)
+    pairs = pair_judge(model, verdicts, reader, deciders.judges)
+    return Scoring(library, matcher, reader, threads, model, verdicts, loaded.learned, scorer, lineage, pairs)
+
+
+async def _deciders(
+    stack: AsyncExitStack, given: Given, store: Store, matcher: Matcher, verdicts: VerdictCache
+) -> Deciders:
+    """The decision models; an SDK takes a second to import, so that is done off the loop."""
+    make = partial(deciders_of, meter=given.metrics.llm, clock=given.ports.clock)
+    deciders = await asyncio.to_thread(make, given.settings, matcher, verdicts, StoredLedger(store))
+    stack.push_async_callback(deciders.close)
+    for use, each in (("reader", deciders.reader), ("judges", deciders.judges)):
+        if each is not None:
+            log.info("decision_model", use=use, **each.describe())
+    return deciders
 
 
 async def _knowledge(

@@ -25,7 +25,6 @@ from reward_server.evaluations.service import EvaluationService
 from reward_server.jobs.files import FileService
 from reward_server.jobs.kinds import Kind
 from reward_server.jobs.service import JobService
-from reward_server.judges.pairwise import PairwiseJudge
 from reward_server.judges.ruler import Ruler
 from reward_server.limits.compute_budget import ComputeBudget
 from reward_server.limits.concurrency_limit import LabPlaces
@@ -178,11 +177,8 @@ def _agents(stack: AsyncExitStack, given: Given, ground: Ground, scoring: Scorin
 
 
 def _tie_breaker(scoring: Scoring, metrics: Metrics) -> TieBreaker | None:
-    """A language model decides ties, where there is one."""
-    if scoring.model is None:
-        return None
-    judge = PairwiseJudge(scoring.model, scoring.verdicts, scoring.reader)
-    return TieBreaker(judge, scoring.library.vault, metrics)
+    """A language model or a decision model decides ties, where there is one."""
+    return None if scoring.pairs is None else TieBreaker(scoring.pairs, scoring.library.vault, metrics)
 
 
 def _rankings(given: Given, ground: Ground, scoring: Scoring) -> RankingService:

@@ -50,6 +50,12 @@ class LlmMetrics:
             ("provider",),
             registry=registry,
         )
+        self.fallbacks = Counter(
+            "labs_reader_fallbacks",
+            "Turns that the decision model did not read and the local reader did, by the kind of failure.",
+            ("kind",),
+            registry=registry,
+        )
         self.shared_questions = Counter(
             "labs_llm_shared", "Questions answered by a call that was under way.", ("provider",), registry=registry
         )
@@ -92,3 +98,7 @@ class LlmMetrics:
         elif cause is None and provider in self._left_alone:
             log.info("llm_breaker_closed", provider=provider)
             self._left_alone.remove(provider)
+
+    def reader_fell_back(self, kind: str) -> None:
+        """A turn was read locally, because the decision model failed in this way."""
+        self.fallbacks.labels(kind).inc()
