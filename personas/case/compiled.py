@@ -11,7 +11,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from personas.case.marks import marks_of
-from personas.case.schema import Amount, Background, Commitment, Denial, Fact, Gate, Needs, PersonaCase, Tier, Topic
+from personas.case.schema import (
+    Amount,
+    Background,
+    Bargain,
+    Commitment,
+    Denial,
+    Fact,
+    Gate,
+    Needs,
+    PersonaCase,
+    Tier,
+    Topic,
+)
 from personas.text.sentences import sentences
 from personas.text.wording import content_stems, grams, normal
 
@@ -128,6 +140,8 @@ class CompiledCase:
     """Normal forms of the sentences that are no fact's content: partial answers, nudges, replies, background."""
     told_in: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Normal forms of the sentences of all wordings -> the topics they belong to."""
+    bargain: Bargain | None = None
+    """What it haggles about, if anything."""
 
     def __repr__(self) -> str:
         return "<CompiledCase: private>"
@@ -364,4 +378,5 @@ def compile_case(  # noqa: PLR0917 (all that a case is made of)
         common_words=_common_words((*other, *wordings)),
         harmless=frozenset(normal(sentence) for line in (*other, *asides) for sentence in sentences(line)),
         told_in=_told_in(compiled),
+        bargain=case.bargain,
     )

@@ -49,6 +49,14 @@ class Phrases(BaseModel):
     """The agent proposes or promises something the case has no answer to."""
     hesitates: tuple[Line, ...] = Field(min_length=2)
     """The agent names a figure that the case has no answer to."""
+    takes: tuple[Line, ...] = Field(min_length=2)
+    """The agent names a figure that is enough; `{amount}` stands for it, here and in what follows."""
+    counters: tuple[Line, ...] = Field(min_length=2)
+    """It is not enough: the persona's own figure."""
+    settled: tuple[Line, ...] = Field(min_length=2)
+    """The figure was agreed before, and the agent asks or says it again."""
+    corrects: tuple[Line, ...] = Field(min_length=2)
+    """Another figure was agreed than the one that the agent names now."""
     either: tuple[Line, ...] = Field(min_length=2)
     """The agent leaves a choice to the persona that the case says nothing about."""
     consents: tuple[Line, ...] = Field(min_length=2)

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from personas.case.compiled import CompiledCase, CompiledCommitment, CompiledTopic
 from personas.case.schema import RAPPORT_CEILING, Tier, all_hold
 from personas.hearing.advance import goals_hold
-from personas.hearing.amounts import amounts, within
+from personas.hearing.amounts import amounts, in_bounds, within
+from personas.hearing.bargaining import Dealing, dealing_of
 from personas.hearing.heard import NO_QUESTION, AgentTurn, Asked, Heard, Hearing, gist_of
 from personas.hearing.state import PersonaState
 from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
@@ -98,7 +99,8 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
                 repeated = again and _was_asked(gist_of(sentence.text), state.asked_as.get(topic.id, ()))
                 is_open = gate_open(topic, state, rapport, reserve)
                 asked[topic.id] = Asked(topic.id, sentence.text, each.confidence, is_open, repeated)
-    heard = tuple(_commitments(case, state, spoken))
+    dealing = None if rude else dealing_of(case, state, spoken)
+    heard = tuple(_with_figure(case, state, _commitments(case, state, spoken), dealing))
     settled = _settled(case, state, turn, heard)
     invites = any(s.does(Act.INVITE) for s in spoken)
     vague = {s.text for s in spoken if s.does(Act.INVITE) and not s.does(Act.ASK)}
@@ -127,7 +129,8 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
         asked=tuple(asked.values()),
         commitments=heard,
         unsure=None if asked else unsure,
-        haggles=_haggling(case, spoken, heard),
+        haggles=None if dealing else _haggling(case, spoken, heard),
+        dealing=dealing,
         wonders=() if asked else _wondered(spoken),
         unmatched=strays,
         off_topic=_off_topic(reading, asked=bool(asked), heard=bool(heard), invites=invites or unsure is not None),
@@ -330,6 +333,28 @@ def _commitments(case: CompiledCase, state: PersonaState, spoken: Iterable[Sente
         binding = _binds(by_id[name], each, sentence)
         sure = each.confidence >= (CLEARLY_MADE if name in case.came_for else SURELY_MADE)
         yield Heard(name, sentence.text, early, binding, sure=sure, confidence=each.confidence)
+
+
+def _with_figure(
+    case: CompiledCase, state: PersonaState, heard: Iterable[Heard], dealing: Dealing | None
+) -> Iterator[Heard]:
+    """The commitments of a turn; an acceptable figure makes the one that closes the bargain, however it is written."""
+    closes = case.bargain.closes if case.bargain else ""
+    bounds = next((each.amount for each in case.commitments if each.id == closes), None)
+    made = dealing is not None and dealing.makes and bounds is not None and in_bounds(bounds, dealing.offered)
+    if dealing is None or not made:
+        yield from heard
+        return
+    rest = [each for each in heard if each.commitment_id != closes]
+    clear = next((each for each in rest if each.quote == dealing.quote and _has_amount(case, each)), None)
+    after = next(each.after for each in case.commitments if each.id == closes)
+    yield Heard(closes, dealing.quote, early=not all_hold(after, state.said), binding=False)
+    yield from (each for each in rest if each is not clear)
+
+
+def _has_amount(case: CompiledCase, heard: Heard) -> bool:
+    """Whether it is a commitment to another figure."""
+    return any(each.id == heard.commitment_id and each.amount is not None for each in case.commitments)
 
 
 def _haggling(case: CompiledCase, spoken: Iterable[Sentence], heard: Iterable[Heard]) -> str | None:

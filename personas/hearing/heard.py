@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from personas.hearing.bargaining import Dealing
 from personas.reading.acts import Act, Reading, Sentence, Stance
 from personas.text.wording import content_words
 
@@ -72,6 +73,8 @@ class Hearing:
     """What its likeliest question may be about, where nothing is understood."""
     haggles: str | None = None
     """A sentence that offers a figure for which the case has no commitment."""
+    dealing: Dealing | None = None
+    """How its figure is taken, or the answer to how things stand, where the case has a bargain."""
     unmatched: tuple[str, ...] = ()
     """Questions about things the case does not hold."""
     off_topic: bool = False

@@ -14,10 +14,11 @@ from personas.case.compiled import CompiledCase, CompiledCommitment
 from personas.case.schema import Tier
 from personas.case.temperament import Temperament
 from personas.hearing.background import Aside, Recalled
+from personas.hearing.bargaining import Answer
 from personas.hearing.hear import ASKED, BY_NAME, ONCE_MORE, UNSURE
 from personas.hearing.heard import NO_QUESTION, AgentTurn, Asked, Hearing
 from personas.hearing.state import PersonaState
-from personas.play.move import COMPLIANT, REACTIONS, TELLING, Kind, Move
+from personas.play.move import COMPLIANT, FIGURES, REACTIONS, TELLING, Kind, Move
 from personas.play.reactions import (
     asks_back,
     closing_of,
@@ -61,13 +62,18 @@ def decide(
     if hearing.empathy and answers == (Move(Kind.UNKNOWN),):
         # Sympathy is not passed over for a question that it cannot answer, nor the question for sympathy.
         answers = (Move(Kind.WARMED), *answers)
+    if hearing.dealing is not None and case.bargain is not None:
+        # Its figure is the answer to who asks for one: what it would put off or say again is not said beside it.
+        idle = {Kind.WITHHELD, Kind.AGAIN, Kind.NO_MORE, Kind.TIRED, Kind.CONFIRMS, Kind.UNKNOWN, Kind.ASKS_BACK}
+        idle |= {Kind.PARTIAL} if hearing.dealing.answer is not Answer.COUNTERS else set()
+        answers = tuple(m for m in answers if m.kind not in idle or m.about not in ("", *case.bargain.figures))
     reactions = reactions_to(case, state, turn, hearing, answers)
     if any(move.kind in (Kind.REPLY, Kind.REPLY_EARLY) for move in reactions):
         # An offer names again what the persona has told: that is no question, unless it clearly is one.
         asked = {each.topic_id for each in hearing.asked if each.confidence >= BY_NAME and _is_asked(hearing, each)}
         answers = tuple(m for m in answers if m.kind is not Kind.AGAIN or m.about in asked)
         answers = tuple(m for m in answers if m.kind is not Kind.NO_MORE)
-    if reactions and not answers and all(move.kind is not Kind.HESITATES for move in reactions):
+    if reactions and not answers and not any(move.kind in FIGURES | {Kind.HESITATES} for move in reactions):
         # What it was asked last is not passed over for what was promised before.
         reactions = (*reactions, *left_open(case, temperament, state, hearing))
     # Thanks for kindness come at once, everything else in the order of the turn.
@@ -247,7 +253,14 @@ def _stumped_by(hearing: Hearing) -> Sentence | None:
 # --- length ------------------------------------------------------------------------------------------------
 
 
-_RANK = {Kind.VOLUNTEER: 0, Kind.HURT: 1, Kind.TOO_MANY: 1, Kind.REPLY: 2, Kind.REPLY_EARLY: 2, Kind.TOOL_REPLY: 2}
+_RANK = dict.fromkeys(FIGURES, 1) | {
+    Kind.VOLUNTEER: 0,
+    Kind.HURT: 1,
+    Kind.TOO_MANY: 1,
+    Kind.REPLY: 2,
+    Kind.REPLY_EARLY: 2,
+    Kind.TOOL_REPLY: 2,
+}
 
 
 def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int, wanted: Container[str]) -> tuple[Move, ...]:
@@ -256,7 +269,7 @@ def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int, wanted: Conta
     `wanted` are the topics that were asked for.
     """
     first = next((m for m in moves if m.kind is Kind.TELL), moves[0] if moves else None)
-    reaction = next((m for m in moves if m.kind in REACTIONS), None)
+    reaction = next((m for m in moves if m.kind in REACTIONS | FIGURES), None)
     by_id = {commitment.id: commitment for commitment in case.commitments}
     # An answer to each of two questions, or an answer and a reaction: neither is passed over.
     kinds = {Kind.TELL, Kind.AGAIN, Kind.BACKGROUND}

@@ -33,6 +33,10 @@ class Kind(StrEnum):
     TOOL_REPLY = "tool_reply"
     AGREES = "agrees"  # to a proposal that the case says nothing about
     HESITATES = "hesitates"
+    TAKES = "takes"  # a figure
+    COUNTERS = "counters"  # with a figure of its own
+    SETTLED = "settled"  # what was agreed, asked once more
+    CORRECTS = "corrects"  # another figure than the one agreed
     EITHER = "either"  # leaves a choice to the agent
     CONSENTS = "consents"
     CONFIRMS = "confirms"  # what the agent repeats of it
@@ -65,6 +69,7 @@ FACTUAL = frozenset(
     }
 )
 COMPLIANT = frozenset({Kind.AGREES, Kind.HESITATES, Kind.EITHER, Kind.FOLLOWING, Kind.UNKNOWN})
+FIGURES = frozenset({Kind.TAKES, Kind.COUNTERS, Kind.SETTLED, Kind.CORRECTS})
 REACTIONS = frozenset({Kind.REPLY, Kind.REPLY_EARLY, Kind.TOOL_REPLY})
 
 
@@ -82,6 +87,8 @@ class Move:
     """It was asked for earlier, and is told beside the answer to something else."""
     heard: str = ""
     """Of a reply to a commitment: what the agent said."""
+    figure: str = ""
+    """Of an answer to a figure: the persona's own, as it is written."""
     plain: bool = False
     """Said at once, without a small word before it."""
 

@@ -8,10 +8,11 @@ from personas.case.compiled import CompiledCase
 from personas.case.schema import named_in
 from personas.case.temperament import Temperament
 from personas.hearing.amounts import amounts
+from personas.hearing.bargaining import Answer, figure_of
 from personas.hearing.hear import LIKELY_MADE, UNSURE, gate_open, is_question
 from personas.hearing.heard import NO_QUESTION, AgentTurn, Heard, Hearing
 from personas.hearing.state import PersonaState
-from personas.play.move import FACTUAL, Kind, Move, disclosed
+from personas.play.move import FACTUAL, FIGURES, REACTIONS, Kind, Move, disclosed
 from personas.play.voice import digest_of
 from personas.reading.acts import Act, Sentence, Stance
 from personas.reading.features import is_elliptic
@@ -42,6 +43,8 @@ def reactions_to(
     case: CompiledCase, state: PersonaState, turn: AgentTurn, hearing: Hearing, answers: tuple[Move, ...]
 ) -> tuple[Move, ...]:
     """What the persona says to commitments, proposals and tool calls: one thing for each kind."""
+    if hearing.dealing is not None:
+        return _to_figure(case, state, turn, hearing, answers)
     haggles = (Move(Kind.HESITATES),) if hearing.haggles is not None and not answers else ()
     taken = tuple(_to_promises(case, state, turn, hearing, answers, haggles=bool(haggles)))
     for reply in (move for move in taken if move.kind in (Kind.REPLY, Kind.REPLY_EARLY)):
@@ -52,6 +55,29 @@ def reactions_to(
     if taken and not answers:
         return (taken[0], *haggles)
     return haggles or (() if answers else _to_proposals(case, turn, hearing))
+
+
+def _to_figure(
+    case: CompiledCase, state: PersonaState, turn: AgentTurn, hearing: Hearing, answers: tuple[Move, ...]
+) -> tuple[Move, ...]:
+    """Yes, no or a figure of its own, in the author's words where there are any left for it."""
+    dealing, bargain = hearing.dealing, case.bargain
+    if dealing is None or bargain is None:
+        return ()
+    replies = [m for m in _to_promises(case, state, turn, hearing, answers, haggles=False) if m.kind in REACTIONS]
+    own = next((move for move in replies if move.about == bargain.closes), None)
+    other = tuple(move for move in replies if move is not own)[:1]
+    figure = figure_of(bargain, dealing.amount)
+    if dealing.answer is Answer.EARLY:
+        return (own,) if own is not None else (Move(Kind.COUNTERS, figure=figure),)
+    if dealing.answer is Answer.TAKES:
+        return (own or Move(Kind.TAKES, figure=figure), *other)
+    if dealing.answer is Answer.COUNTERS and any(
+        move.about in bargain.figures for move in answers if move.kind is Kind.TELL
+    ):
+        # It has just named its limit.
+        return other
+    return (*other, Move(Kind(dealing.answer.value), figure=figure))
 
 
 def _to_promises(
@@ -198,7 +224,7 @@ def closing_of(
         return Kind.PARTING if after.farewells > 1 else Kind.WAIT
     if state.goals_met is None:
         return None
-    answering = FACTUAL | {Kind.REPLY, Kind.AGREES, Kind.HESITATES, Kind.EITHER}
+    answering = FACTUAL | FIGURES | {Kind.REPLY, Kind.AGREES, Kind.HESITATES, Kind.EITHER}
     lets_go = {entry.id for entry in case.asides.values() if entry.ends}
     parting = any(move.about in lets_go for move in body)
     asking = (*hearing.vague, *hearing.strays)

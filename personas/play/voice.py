@@ -97,7 +97,8 @@ class Voice:
         if move.kind is Kind.BACKGROUND:
             says = self._case.asides[move.about].says
             return says[(draw(self._seed, f"says|{move.about}", len(says)) + move.nth) % len(says)]
-        return self._pick(self._lines(move), move.kind.value)
+        text = self._pick(self._lines(move), move.kind.value)
+        return _capital(text.format(amount=move.figure)) if move.figure else text
 
     def _of_topic(self, topic: CompiledTopic, move: Move) -> str | None:
         """The case's words for a topic, where the move takes any."""
