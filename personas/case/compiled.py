@@ -60,6 +60,8 @@ class CompiledTopic:
     """Per wording: the words that give it away in any sentence; may be none."""
     ends: bool = False
     """Of background: whether the persona may take its leave with this answer."""
+    repeats: bool = False
+    """Of background: whether the persona says again instead what it told last."""
     in_story: bool = False
     """Whether the persona comes to it when it is invited to tell: facts are, denials are not."""
 
@@ -305,6 +307,7 @@ def _compile_background(item: Background) -> CompiledTopic:
         gists=tuple(content_stems(wording) for wording in item.says),
         length=_longest(item.says),
         ends=item.ends,
+        repeats=item.repeats,
     )
 
 

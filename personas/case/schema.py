@@ -129,6 +129,8 @@ class Background(PrivateModel):
     later: Later | None = None
     ends: bool = False
     """Whether the persona may take its leave with this answer, once it has what it came for."""
+    repeats: bool = False
+    """Whether it says again what it told last; the words here are for when it has told nothing."""
 
 
 class Amount(PrivateModel):

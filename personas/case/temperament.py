@@ -38,11 +38,7 @@ class Phrases(BaseModel):
     following: tuple[Line, ...] = Field(min_length=2)
     """The agent explains or states something."""
     asks_back: tuple[Line, ...] = Field(min_length=2)
-    """It is not clear what the agent asks about, and the case has no words for what it may be."""
-    means: tuple[Line, ...] = Field(min_length=2)
-    """One topic may be meant; `{one}` stands for its label."""
-    which: tuple[Line, ...] = Field(min_length=2)
-    """One of two topics is meant; `{one}` and `{other}` stand for their labels."""
+    """It is not clear what the agent asks about; said once in a talk."""
     all_told: tuple[Line, ...] = Field(min_length=2)
     """The agent invites the persona to tell, and nothing is left to tell."""
     agrees: tuple[Line, ...] = Field(min_length=2)

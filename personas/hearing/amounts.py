@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from personas.case.schema import Amount
 from personas.text.wording import FUNCTION_WORDS, stem
 
-__all__ = ["Quantity", "amounts", "in_bounds", "quantities", "resolved", "within"]
+__all__ = ["Quantity", "amounts", "counted_in", "in_bounds", "quantities", "resolved", "within"]
 
 _FIGURE = re.compile(
     r"(?<![\w.,])(\d{1,3}(?:[ ,.]\d{3})+|\d+(?:[.,]\d{1,2})?)(?:,-|\.-)?(\s?k\b)?(?![\d])(?!(?:st|nd|rd|th)\b)",
@@ -84,6 +84,34 @@ def in_bounds(bounds: Amount, amount: float | None) -> bool:
     low = bounds.at_least if bounds.at_least is not None else float("-inf")
     high = bounds.at_most if bounds.at_most is not None else float("inf")
     return amount is not None and low <= amount <= high
+
+
+def counted_in(text: str) -> tuple[tuple[float, str], ...]:
+    """The numbers of a text that count something, with its unit; of dates the day of the month."""
+    counted = ((each.value, each.unit) for each in quantities(text) if each.unit and not each.step)
+    return (*counted, *((float(day), DAY) for day in _days(text)))
+
+
+DAY = "of the month"
+_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
+_ORDINALS += "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
+_DAYS = {word: day for day, word in enumerate(_WORD.findall(_ORDINALS), start=1)} | {"thirtieth": 30}
+_DAYS |= {
+    f"{tens}-{word}": 10 * n + _DAYS[word]
+    for n, tens in ((2, "twenty"), (3, "thirty"))
+    for word in _DAYS
+    if _DAYS[word] < 10
+}
+_DATE = re.compile(
+    r"\bthe (\d{1,2})(?:st|nd|rd|th)\b|\bthe ("
+    + "|".join(sorted(_DAYS, key=len, reverse=True))
+    + r")(?=\W*$|[,.;!?]|\s+(?:of|and|at|in)\b)"
+)
+
+
+def _days(text: str) -> Iterator[int]:
+    for found in _DATE.finditer(text.lower()):
+        yield int(found[1]) if found[1] else _DAYS[found[2]]
 
 
 def resolved(text: str, less_than: float, more_than: float) -> tuple[float, ...]:

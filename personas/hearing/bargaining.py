@@ -17,7 +17,7 @@ from personas.hearing.amounts import resolved
 from personas.hearing.conversation import ConversationState, Offer, Party, Status
 from personas.hearing.state import PersonaState
 from personas.reading.acts import Act, Sentence, Stance
-from personas.reading.features import is_elliptic
+from personas.text.wording import content_stems
 
 __all__ = ["Answer", "Dealing", "dealing_of", "figure_of", "offers_after"]
 
@@ -27,6 +27,8 @@ GIVES_WAY = 0.45
 """With each step the persona gives up so much of what lies between its figure and its limit."""
 CLEAR = 0.5
 """A sentence that is more likely than not about a topic does not ask how the bargain stands."""
+NOD, NOD_WORDS = 2, 1
+"""A turn of so many sentences, with so many meaningful words each, may be no more than a yes."""
 STEPS = 3
 """So often it gives way."""
 ROUND = 20
@@ -143,21 +145,18 @@ class _Table:
         """Its answer to "Deal?", or to a question for its figure, where figures were named before."""
         if not self._talk.offers:
             return None
-        agreed, own = self._talk.agreed, self._talk.last(Party.PERSONA)
+        agreed = self._talk.agreed
         for sentence in spoken:
-            vague = all(each.confidence < CLEAR for each in sentence.topics)
-            if (
-                not (vague and is_elliptic(sentence.text))
-                or sentence.does(Act.ASK)
-                or sentence.stance is Stance.NEGATED
-            ):
-                continue
-            if agreed is not None and sentence.does(Act.CHECK):
+            if agreed is not None and sentence.does(Act.CHECK) and _is_nod(sentence):
                 return Dealing(Answer.SETTLED, sentence.text, agreed)
-            if agreed is None and own is not None and sentence.does(Act.CHECK, Act.PROPOSE):
-                # "Deal." right behind a figure of its own takes that figure.
-                latest = own.turn >= self._state.turn - 1
-                return Dealing(Answer.TAKES, sentence.text, own.amount, own.amount) if latest else None
+        own, quote = self._talk.last(Party.PERSONA), spoken[-1].text if spoken else ""
+        # "Deal." right behind a figure of its own takes that figure, if nothing else is said.
+        latest = own is not None and own.turn >= self._state.turn - 1
+        nods = (
+            0 < len(spoken) <= NOD and all(map(_is_nod, spoken)) and any(s.does(Act.CHECK, Act.PROPOSE) for s in spoken)
+        )
+        if agreed is None and own is not None and latest and nods:
+            return Dealing(Answer.TAKES, quote, own.amount, own.amount)
         return self._asked_for_figure(spoken)
 
     def _asked_for_figure(self, spoken: Sequence[Sentence]) -> Dealing | None:
@@ -205,3 +204,10 @@ class _Table:
         step = 10 ** math.floor(math.log10(self._bargain.asking)) / ROUND
         nearest = math.ceil(wanted / step) * step if self._sells else math.floor(wanted / step) * step
         return nearest if self._is_worse(nearest, self._position) and nearest != self._limit else self._position
+
+
+def _is_nod(sentence: Sentence) -> bool:
+    """Whether it says nothing of its own beside a yes ("Deal?", "Can we shake on that?")."""
+    vague = all(each.confidence < CLEAR for each in sentence.topics)
+    plain = not sentence.does(Act.ASK, Act.EMPATHY, Act.PROCESS) and sentence.stance is not Stance.NEGATED
+    return vague and plain and len(content_stems(sentence.text)) <= NOD_WORDS

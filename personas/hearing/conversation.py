@@ -1,4 +1,4 @@
-"""What holds a conversation together: what was offered and how it was taken, what was told last, what was made up.
+"""What holds a conversation together: what was offered and how it was taken, what was told last.
 
 Part of `PersonaState`, immutable, and read back from JSON; a state stored before there was one has an empty one.
 """
@@ -6,7 +6,7 @@ Part of `PersonaState`, immutable, and read back from JSON; a state stored befor
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -46,10 +46,10 @@ class ConversationState:
 
     offers: tuple[Offer, ...] = ()
     """The figures that were named, the latest last."""
+    terms: tuple[str, ...] = ()
+    """What else the agent offered, by number and unit ("5 year")."""
     told: tuple[str, ...] = ()
     """The topics that the last line told."""
-    recalled: Mapping[str, int] = field(default_factory=dict)
-    """What of its background, or of what it made up, the persona has said -> the turn. Kept in play alone."""
     asked_back: int = 0
     """How often the persona asked what is meant. Kept in play alone."""
 
@@ -66,8 +66,8 @@ class ConversationState:
         """A plain dict of JSON types."""
         return {
             "offers": [asdict(offer) for offer in self.offers],
+            "terms": list(self.terms),
             "told": list(self.told),
-            "recalled": dict(self.recalled),
             "asked_back": self.asked_back,
         }
 
@@ -77,4 +77,4 @@ class ConversationState:
         offers = (
             Offer(Party(each["by"]), each["amount"], Status(each["status"]), each["turn"]) for each in data["offers"]
         )
-        return cls(tuple(offers), tuple(data["told"]), dict(data["recalled"]), data["asked_back"])
+        return cls(tuple(offers), tuple(data["terms"]), tuple(data["told"]), data["asked_back"])

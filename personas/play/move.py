@@ -19,6 +19,7 @@ class Kind(StrEnum):
     TELL = "tell"
     VOLUNTEER = "volunteer"
     AGAIN = "again"
+    MISQUOTED = "misquoted"  # what it told, against a wrong summary of it
     NO_MORE = "no_more"  # near something told: it knows no more about it
     TIRED = "tired"
     PARTIAL = "partial"
@@ -26,7 +27,7 @@ class Kind(StrEnum):
     BACKGROUND = "background"  # something beside the matter
     ANSWER = "answer"  # the authored answer about something it cannot know
     UNKNOWN = "unknown"
-    ASKS_BACK = "asks_back"  # two topics may be meant
+    ASKS_BACK = "asks_back"  # once: it cannot tell what is meant
     ALL_TOLD = "all_told"  # an open invitation, and nothing is left to tell
     REPLY = "reply"
     REPLY_EARLY = "reply_early"
@@ -61,6 +62,7 @@ FACTUAL = frozenset(
         Kind.TELL,
         Kind.BACKGROUND,
         Kind.AGAIN,
+        Kind.MISQUOTED,
         Kind.NO_MORE,
         Kind.PARTIAL,
         Kind.WITHHELD,
@@ -79,8 +81,6 @@ class Move:
 
     kind: Kind
     about: str = ""
-    other: str = ""
-    """Where it asks back between two topics: the second."""
     nth: int = 0
     """How often the same was answered before."""
     late: bool = False
@@ -95,7 +95,7 @@ class Move:
 
 def worded(moves: Iterable[Move]) -> tuple[str, ...]:
     """The topics and the background that the moves put into words, for the first time or again."""
-    kinds = TELLING | {Kind.AGAIN, Kind.BACKGROUND}
+    kinds = TELLING | {Kind.AGAIN, Kind.MISQUOTED, Kind.BACKGROUND}
     return tuple(move.about for move in moves if move.kind in kinds)
 
 
