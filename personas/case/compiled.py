@@ -11,7 +11,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from personas.case.marks import marks_of
-from personas.case.schema import Amount, Background, Commitment, Denial, Fact, Gate, Needs, PersonaCase, Tier, Topic
+from personas.case.schema import (
+    Amount,
+    Background,
+    Bargain,
+    Commitment,
+    Denial,
+    Fact,
+    Gate,
+    Needs,
+    PersonaCase,
+    Tier,
+    Topic,
+)
 from personas.text.sentences import sentences
 from personas.text.wording import content_stems, grams, normal
 
@@ -48,6 +60,8 @@ class CompiledTopic:
     """Per wording: the words that give it away in any sentence; may be none."""
     ends: bool = False
     """Of background: whether the persona may take its leave with this answer."""
+    repeats: bool = False
+    """Of background: whether the persona says again instead what it told last."""
     in_story: bool = False
     """Whether the persona comes to it when it is invited to tell: facts are, denials are not."""
 
@@ -128,6 +142,8 @@ class CompiledCase:
     """Normal forms of the sentences that are no fact's content: partial answers, nudges, replies, background."""
     told_in: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Normal forms of the sentences of all wordings -> the topics they belong to."""
+    bargain: Bargain | None = None
+    """What it haggles about, if anything."""
 
     def __repr__(self) -> str:
         return "<CompiledCase: private>"
@@ -291,6 +307,7 @@ def _compile_background(item: Background) -> CompiledTopic:
         gists=tuple(content_stems(wording) for wording in item.says),
         length=_longest(item.says),
         ends=item.ends,
+        repeats=item.repeats,
     )
 
 
@@ -364,4 +381,5 @@ def compile_case(  # noqa: PLR0917 (all that a case is made of)
         common_words=_common_words((*other, *wordings)),
         harmless=frozenset(normal(sentence) for line in (*other, *asides) for sentence in sentences(line)),
         told_in=_told_in(compiled),
+        bargain=case.bargain,
     )

@@ -243,6 +243,19 @@ def _goals(desk: _Desk) -> Iterator[Problem]:
                 yield Problem(f"ending.goals[{i}]", f"{name} is neither a commitment nor a final tool")
 
 
+def _bargain(desk: _Desk) -> Iterator[Problem]:
+    bargain = desk.case.bargain
+    if bargain is None:
+        return
+    amount = next((c.amount for c in desk.case.commitments if c.id == bargain.closes), None)
+    if amount is None or amount.at_least is None or amount.at_most is None:
+        yield Problem("bargain.closes", f"{bargain.closes} is no commitment with an amount from at_least to at_most")
+    elif amount.at_least <= bargain.asking <= amount.at_most:
+        yield Problem("bargain.asking", "is within the bounds of what the persona accepts: there is nothing to haggle")
+    known = {entry.item.id for entry in desk.items}
+    yield from (Problem("bargain.figures", f"{name} is no fact") for name in bargain.figures if name not in known)
+
+
 _CHECKS: tuple[Callable[[_Desk], Iterator[Problem]], ...] = (
     _ids,
     _topics,
@@ -255,4 +268,5 @@ _CHECKS: tuple[Callable[[_Desk], Iterator[Problem]], ...] = (
     _openings,
     _commitments,
     _goals,
+    _bargain,
 )

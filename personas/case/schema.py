@@ -129,6 +129,8 @@ class Background(PrivateModel):
     later: Later | None = None
     ends: bool = False
     """Whether the persona may take its leave with this answer, once it has what it came for."""
+    repeats: bool = False
+    """Whether it says again what it told last; the words here are for when it has told nothing."""
 
 
 class Amount(PrivateModel):
@@ -136,6 +138,8 @@ class Amount(PrivateModel):
 
     at_least: float | None = None
     at_most: float | None = None
+    may_be_missing: bool = False
+    """Whether the commitment can be made without a figure ("I'll refund both"); one that is named has to fit."""
 
 
 class Commitment(PrivateModel):
@@ -152,6 +156,19 @@ class Commitment(PrivateModel):
     """Facts or denials that must have been said before, or the persona answers `reply_early`."""
     reply: tuple[Line, ...] = ()
     reply_early: tuple[Line, ...] = ()
+
+
+class Bargain(PrivateModel):
+    """A figure that the persona haggles about. Its bounds are those of the commitment that closes it."""
+
+    closes: Identifier
+    """The commitment that is made with an acceptable figure; it has an `amount`."""
+    asking: float = Field(gt=0)
+    """The persona's first figure: above the bounds of who sells, below those of who buys."""
+    unit: Line | None = None
+    """What stands behind a figure ("cents", "a month")."""
+    figures: tuple[Identifier, ...] = ()
+    """Facts that are about the figure: asked for one that it keeps to itself, it names the figure that it stands at."""
 
 
 class Ending(PrivateModel):
@@ -185,6 +202,10 @@ Manner = Literal[
     "leaving",
     "parting",
     "goodbye",
+    "counters",
+    "takes",
+    "settled",
+    "corrects",
 ]
 """What a persona may say in words of its own: the names are those of a temperament's phrases."""
 
@@ -208,3 +229,4 @@ class PersonaCase(PrivateModel):
     phrases: Mapping[Manner, Annotated[tuple[Line, ...], Field(min_length=2, max_length=8)]] = {}
     """Said instead of the phrases of any temperament: a child takes its leave in other words than a mechanic."""
     ending: Ending = Ending()
+    bargain: Bargain | None = None

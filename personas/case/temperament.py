@@ -38,17 +38,21 @@ class Phrases(BaseModel):
     following: tuple[Line, ...] = Field(min_length=2)
     """The agent explains or states something."""
     asks_back: tuple[Line, ...] = Field(min_length=2)
-    """It is not clear what the agent asks about, and the case has no words for what it may be."""
-    means: tuple[Line, ...] = Field(min_length=2)
-    """One topic may be meant; `{one}` stands for its label."""
-    which: tuple[Line, ...] = Field(min_length=2)
-    """One of two topics is meant; `{one}` and `{other}` stand for their labels."""
+    """It is not clear what the agent asks about; said once in a talk."""
     all_told: tuple[Line, ...] = Field(min_length=2)
     """The agent invites the persona to tell, and nothing is left to tell."""
     agrees: tuple[Line, ...] = Field(min_length=2)
     """The agent proposes or promises something the case has no answer to."""
     hesitates: tuple[Line, ...] = Field(min_length=2)
     """The agent names a figure that the case has no answer to."""
+    takes: tuple[Line, ...] = Field(min_length=2)
+    """The agent names a figure that is enough; `{amount}` stands for it, here and in what follows."""
+    counters: tuple[Line, ...] = Field(min_length=2)
+    """It is not enough: the persona's own figure."""
+    settled: tuple[Line, ...] = Field(min_length=2)
+    """The figure was agreed before, and the agent asks or says it again."""
+    corrects: tuple[Line, ...] = Field(min_length=2)
+    """Another figure was agreed than the one that the agent names now."""
     either: tuple[Line, ...] = Field(min_length=2)
     """The agent leaves a choice to the persona that the case says nothing about."""
     consents: tuple[Line, ...] = Field(min_length=2)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from personas.case.compiled import CompiledCase
+from personas.hearing.bargaining import offers_after
 from personas.hearing.heard import AgentTurn, Asked, Hearing, gist_of
 from personas.hearing.state import PersonaState
+from personas.hearing.summary import named_in_offers
 
 __all__ = ["advance", "counted", "goals_hold"]
 
 
+TERMS_KEPT = 40
+"""So many figures of offers are remembered."""
 QUESTIONS_KEPT = 8
 """So many questions about one topic are remembered: nobody recalls more."""
 
@@ -38,7 +43,10 @@ def advance(
     goals_met = state.goals_met
     if goals_met is None and case.goals and goals_hold(case, commitments, tools):
         goals_met = now
+    said = tuple(said)
     known = {**dict.fromkeys(said, now), **state.said}
+    offers = offers_after(state.conversation, hearing.dealing, now)
+    terms = tuple(dict.fromkeys((*state.conversation.terms, *named_in_offers(hearing.reading.readable))))[-TERMS_KEPT:]
     return PersonaState(
         turn=now,
         rapport=hearing.rapport,
@@ -62,6 +70,7 @@ def advance(
         unanswered=tuple(a.topic_id for a in hearing.asked if not a.invited and a.topic_id not in known),
         ended=state.ended,
         lines=state.lines,
+        conversation=replace(state.conversation, offers=offers, terms=terms, told=said),
     )
 
 

@@ -1,18 +1,28 @@
 """Numbers in a sentence, in figures or in words: what an offer names.
 
-Covers what people write in negotiations: 8,900, 8.900, 8 900, 9k, 0.58, nine thousand two hundred, sixty-one cents.
+Covers what people write in negotiations: 8,900, 8.900, 8 900, 9000, 9k, 1.290,-, 0.58, nine thousand two hundred,
+sixty-one cents; with what is counted ("sixty pictures"), and steps from a figure that is known ("fifty less").
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from personas.case.schema import Amount
+from personas.text.wording import FUNCTION_WORDS, stem
 
-_FIGURE = re.compile(r"(?<![\w.])(\d{1,3}(?:[ ,.]\d{3})+|\d+(?:[.,]\d{1,2})?)(\s?k\b)?(?![\d])", re.IGNORECASE)
+__all__ = ["Quantity", "amounts", "counted_in", "in_bounds", "quantities", "resolved", "within"]
+
+_FIGURE = re.compile(
+    r"(?<![\w.,])(\d{1,3}(?:[ ,.]\d{3})+|\d+(?:[.,]\d{1,2})?)(?:,-|\.-)?(\s?k\b)?(?![\d])(?!(?:st|nd|rd|th)\b)",
+    re.IGNORECASE,
+)
+_AND_A_HALF = re.compile(r"\s+and a half\b", re.IGNORECASE)
 _GROUPED = re.compile(r"\d{1,3}(?:[ ,.]\d{3})+")
 _WORD = re.compile(r"[a-z]+")
+_UNIT = re.compile(r"[\s-]*([a-z]+|%)", re.IGNORECASE)
 _UNITS = {
     word: value
     for value, word in enumerate(
@@ -29,31 +39,134 @@ _TENS = {
 _SCALES = {"hundred": 100, "thousand": 1000, "grand": 1000, "million": 1_000_000}
 _COUNTED, _FRACTIONS = ("hundred", "thousand"), ("half", "of")
 """What "a" makes one of, unless a fraction of it is named."""
+_CURRENCIES = frozenset(
+    map(stem, _WORD.findall("euro euros dollar dollars buck bucks pound pounds franc francs cent cents cash"))
+)
+_LESS = frozenset(_WORD.findall("less off lower under below down cheaper"))
+_MORE = frozenset(_WORD.findall("more higher over above extra up"))
+_STEP_WORDS = 3
+"""So many words after a number may say that it is a step from another one ("fifty a month less")."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number and what it counts; `unit` is empty for bare numbers and for money."""
+
+    value: float
+    unit: str = ""
+    step: int = 0
+    """-1 or 1 where it is a difference to another figure ("fifty less", "ten percent more")."""
 
 
 def amounts(text: str) -> tuple[float, ...]:
     """Every number that a text names, figures first."""
-    return (*_figures(text), *_spelt_out(text.lower()))
+    return tuple(value for value, _ in _numbers(text))
+
+
+def quantities(text: str) -> tuple[Quantity, ...]:
+    """Every number of a text with what it counts, figures first."""
+    lower = text.lower()
+    return tuple(_quantity(value, lower[end:]) for value, end in _numbers(text))
 
 
 def within(bounds: Amount, text: str) -> bool:
-    """Whether a text names a number within the bounds."""
+    """Whether a text names a number within the bounds; one that need not name any may name none."""
+    named = amounts(text)
+    if bounds.may_be_missing and not named:
+        return True
+    fits = any(in_bounds(bounds, amount) for amount in named)
+    # "Two charges of 14.99" names their sum.
+    return fits or (bounds.may_be_missing and any(in_bounds(bounds, a * b) for a in named for b in named))
+
+
+def in_bounds(bounds: Amount, amount: float | None) -> bool:
+    """Whether a figure is within the bounds."""
     low = bounds.at_least if bounds.at_least is not None else float("-inf")
     high = bounds.at_most if bounds.at_most is not None else float("inf")
-    return any(low <= amount <= high for amount in amounts(text))
+    return amount is not None and low <= amount <= high
 
 
-def _figures(text: str) -> Iterator[float]:
+def counted_in(text: str) -> tuple[tuple[float, str], ...]:
+    """The numbers of a text that count something, with its unit; of dates the day of the month."""
+    counted = ((each.value, each.unit) for each in quantities(text) if each.unit and not each.step)
+    return (*counted, *((float(day), DAY) for day in _days(text)))
+
+
+DAY = "of the month"
+_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
+_ORDINALS += "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
+_DAYS = {word: day for day, word in enumerate(_WORD.findall(_ORDINALS), start=1)} | {"thirtieth": 30}
+_DAYS |= {
+    f"{tens}-{word}": 10 * n + _DAYS[word]
+    for n, tens in ((2, "twenty"), (3, "thirty"))
+    for word in _DAYS
+    if _DAYS[word] < 10
+}
+_DATE = re.compile(
+    r"\bthe (\d{1,2})(?:st|nd|rd|th)\b|\bthe ("
+    + "|".join(sorted(_DAYS, key=len, reverse=True))
+    + r")(?=\W*$|[,.;!?]|\s+(?:of|and|at|in)\b)"
+)
+
+
+def _days(text: str) -> Iterator[int]:
+    for found in _DATE.finditer(text.lower()):
+        yield int(found[1]) if found[1] else _DAYS[found[2]]
+
+
+def resolved(text: str, less_than: float, more_than: float) -> tuple[float, ...]:
+    """The figures that a text names, steps and fractions counted from what is on the table.
+
+    Args:
+        text: a sentence.
+        less_than: what "fifty less" and "half of that" are taken from.
+        more_than: what "fifty more" is added to.
+    """
+    found = []
+    for each in quantities(text):
+        base = less_than if each.step < 0 else more_than
+        by = base * each.value / 100 if each.unit == "%" else each.value
+        if each.step:
+            found.append(base + each.step * by)
+        elif not each.unit:
+            found.append(each.value)
+    if not quantities(text) and "half" in _WORD.findall(text.lower()):
+        found.append(less_than / 2)
+    return tuple(found)
+
+
+def _quantity(value: float, rest: str) -> Quantity:
+    """A number with what follows it."""
+    percent = rest.lstrip().startswith(("%", "percent", "per cent"))
+    words = _WORD.findall(re.split(r"[.!?;]", rest, maxsplit=1)[0])[: _STEP_WORDS + percent]
+    step = -1 if _LESS.intersection(words) else 1 if _MORE.intersection(words) else 0
+    if percent:
+        return Quantity(value, "%", step)
+    found = _UNIT.match(rest)
+    unit = stem(found[1]) if found and found[1] not in FUNCTION_WORDS else ""
+    return Quantity(value, "" if step or unit in _CURRENCIES else unit, step)
+
+
+def _numbers(text: str) -> Iterator[tuple[float, int]]:
+    """Numbers and where they end."""
+    yield from _figures(text)
+    yield from _spelt_out(text.lower())
+
+
+def _figures(text: str) -> Iterator[tuple[float, int]]:
     for found in _FIGURE.finditer(text):
         figure, thousands = found[1], found[2]
         value = float(re.sub(r"[ ,.]", "", figure) if _GROUPED.fullmatch(figure) else figure.replace(",", "."))
-        yield value * 1000 if thousands else value
+        half = _AND_A_HALF.match(text, found.end())
+        value += 0.5 if half else 0.0
+        yield value * 1000 if thousands else value, half.end() if half else found.end()
 
 
-def _spelt_out(text: str) -> Iterator[float]:
-    total = current = 0
-    open_ = False
-    words = ["", "", *_WORD.findall(text), ""]
+def _spelt_out(text: str) -> Iterator[tuple[float, int]]:
+    total = current = 0.0
+    open_, end = False, 0
+    found = list(_WORD.finditer(text))
+    words = ["", "", *(each[0] for each in found), ""]
     for number, word in enumerate(words):
         if word in _UNITS:
             current, open_ = current + _UNITS[word], True
@@ -65,10 +178,14 @@ def _spelt_out(text: str) -> Iterator[float]:
                 current = max(current, 1) * scale
             else:
                 total, current = total + max(current, 1) * scale, 0
-        elif not (open_ and word == "and"):
+        elif open_ and word == "half" and words[number - 2 : number] == ["and", "a"]:
+            current += 0.5
+        elif not (open_ and (word == "and" or (word == "a" and words[number + 1 : number + 2] == ["half"]))):
             if open_:
-                yield float(total + current)
-            total, current, open_ = 0, 0, False
+                yield total + current, end
+            total, current, open_ = 0.0, 0.0, False
+        if open_ and number >= 2 and word not in ("and", "a"):
+            end = found[number - 2].end()
 
 
 def _is_one(before: Sequence[str], scale: str) -> bool:

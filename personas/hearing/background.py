@@ -19,6 +19,7 @@ from personas.hearing.heard import Asked, Hearing
 from personas.hearing.state import PersonaState
 from personas.reading.acts import Act, Candidate, Sentence
 from personas.reading.features import is_elliptic
+from personas.text.questions import Form, form_of
 
 __all__ = ["Aside", "Recalled", "aside_of", "may_recall"]
 
@@ -35,6 +36,10 @@ SURER = 0.1
 """So much likelier than a topic among topics, it is an answer instead of it."""
 HARDLY = 0.3
 """A topic that is less likely than this among topics and background gives way to what is recalled."""
+NEAREST = 0.3
+"""Enough where nothing else answers a turn: an author's line that is next to it, before "I couldn't say"."""
+BESIDE_ANSWER = 0.5
+"""Enough for a question that is left over beside others that are answered."""
 _MAY = (Act.ASK, Act.INVITE, Act.PROPOSE, Act.CHECK)
 
 
@@ -56,6 +61,8 @@ class Aside:
     recalled: tuple[Recalled, ...] = ()
     topics: Mapping[str, float] = field(default_factory=dict)
     """How likely a sentence asks about a topic, at most."""
+    nearest: Mapping[str, Recalled] = field(default_factory=dict)
+    """Per sentence the entry of the background that is next to it, for when nothing else answers it."""
 
 
 def may_recall(hearing: Hearing) -> list[Sentence]:
@@ -65,10 +72,14 @@ def may_recall(hearing: Hearing) -> list[Sentence]:
     answered = {heard.quote for heard in hearing.answered}
     spoken = hearing.reading.readable
     offer = next((number for number, sentence in enumerate(spoken) if sentence.does(Act.PROPOSE)), len(spoken))
-    # "Does that suit you?" behind an offer is about the offer.
-    whole = [s for number, s in enumerate(spoken) if number <= offer or not is_elliptic(s.text)]
+    # "Does that suit you?" behind an offer is about the offer; "And what would he say?" is not.
+    whole = [s for number, s in enumerate(spoken) if number <= offer or not _asks_consent(s)]
     may = [s for s in whole if s.does(*_MAY) or is_question(s)]
     return [s for s in may if not s.does(Act.RUDE) and s.text not in answered]
+
+
+def _asks_consent(sentence: Sentence) -> bool:
+    return is_elliptic(sentence.text) and form_of(sentence.text) is not Form.OPEN
 
 
 def aside_of(
@@ -89,12 +100,16 @@ def aside_of(
     """
     chosen: dict[str, Recalled] = {}
     topics: dict[str, float] = {}
+    nearest: dict[str, Recalled] = {}
     for sentence, candidates in zip(said, found, strict=True):
         about = {each.id: each.confidence for each in candidates if each.id in case.by_id}
         topics |= {name: max(likely, topics.get(name, 0.0)) for name, likely in about.items()}
         asked = [each for each in hearing.asked if each.question == sentence.text]
         needed, rival = _needed(state, asked), max(about.values(), default=0.0)
         own, common = _likeliest(case, state, hearing, candidates)
+        beside = max((each for each in (own, common) if each), key=lambda each: each[0].confidence, default=None)
+        if beside is not None and beside[0].confidence >= NEAREST:
+            nearest[sentence.text] = Recalled(beside[1].id, sentence.text, beside[0].confidence)
         brought = ((own, needed), (common, max(needed, CERTAIN)))
         found_now = next((each for each, least in brought if each and least <= each[0].confidence > rival), None)
         if found_now is None or found_now[1].id in chosen:
@@ -102,7 +117,7 @@ def aside_of(
         best, entry = found_now
         instead = frozenset(a.topic_id for a in asked if _gives_way(a, state, best, about.get(a.topic_id, 0.0)))
         chosen[entry.id] = Recalled(entry.id, sentence.text, best.confidence, instead)
-    return Aside(tuple(chosen.values()), topics)
+    return Aside(tuple(chosen.values()), topics, nearest)
 
 
 _Found = tuple[Candidate, CompiledTopic] | None
@@ -115,17 +130,20 @@ def _likeliest(
     own = {entry.id for entry in case.own_background}
     found: dict[bool, tuple[Candidate, CompiledTopic]] = {}
     for each in candidates:
-        entry = _ready(case, state, hearing, each.id)
+        entry = _ready(case, state, hearing, each.id, again=each.confidence >= LIKELY)
         if entry is not None:
             found.setdefault(each.id in own, (each, entry))
     return found.get(True), found.get(False)
 
 
-def _ready(case: CompiledCase, state: PersonaState, hearing: Hearing, name: str) -> CompiledTopic | None:
-    """The entry of the background that can be said now, in words that were not used yet; the later one if it is."""
+def _ready(case: CompiledCase, state: PersonaState, hearing: Hearing, name: str, again: bool) -> CompiledTopic | None:
+    """The entry of the background that can be said now; the later one if it is.
+
+    In words that were used before only `again`, to who surely asks for it: the same question gets the same answer.
+    """
     for entry in (case.asides.get(later_id(name)), case.asides.get(name)):
         if entry is not None and all_hold(entry.gate.requires, state.said):
-            left = state.worded.get(entry.id, 0) < len(entry.says)
+            left = again or state.worded.get(entry.id, 0) < len(entry.says)
             return entry if left and gate_open(entry, state, hearing.rapport, 0.0) else None
     return None
 

@@ -13,10 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from personas.case.compiled import CompiledCase, CompiledCommitment, CompiledTopic
 from personas.case.schema import RAPPORT_CEILING, Tier, all_hold
 from personas.hearing.advance import goals_hold
-from personas.hearing.amounts import amounts, within
-from personas.hearing.heard import NO_QUESTION, AgentTurn, Asked, Heard, Hearing, gist_of
+from personas.hearing.amounts import amounts, in_bounds, within
+from personas.hearing.bargaining import Dealing, dealing_of
+from personas.hearing.heard import CHECKS_AT_ONCE, NO_QUESTION, AgentTurn, Asked, Heard, Hearing, gist_of
 from personas.hearing.state import PersonaState
+from personas.hearing.summary import misquoted
 from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
+from personas.text.questions import Form, form_of
 from personas.text.wording import content_stems, overlap
 
 __all__ = ["gate_open", "hear", "is_new", "is_question"]
@@ -34,8 +37,6 @@ UNSURE = 0.12
 """From here on the persona asks back which of two topics is meant; below, it is asked about something else."""
 BY_NAME = 0.80
 """Only so clear a question is taken for one that was asked before: others may be about something next to it."""
-ONCE_MORE = 0.95
-"""So clear a question is one about what was told, in other words; others ask for more than was told."""
 TOLD_ALREADY = 0.25
 """A told topic gives way to an untold one of at least this probability: people go on, they rarely ask again.
 
@@ -86,7 +87,7 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
         return Hearing(reading, rapport=_rapport(state, None, rude=rude, interrogation=False), unclear=True, rude=rude)
     empathy = None if rude else next((p for p in map(gist_of, _consoling(spoken)) if is_new(p, state.empathy)), None)
     found = [(sentence, _meant(sentence, topics, state)) for sentence, topics in _asked_about(spoken, state)]
-    interrogation = _new_questions(topics for _, topics in found) > QUESTIONS_A_TURN
+    interrogation = _is_interrogation(found)
     rapport = _rapport(state, empathy, rude=rude, interrogation=interrogation)
     asked: dict[str, Asked] = {}
     restated = {s.text for s in spoken if s.does(Act.RECAP, Act.CHECK)}
@@ -98,7 +99,8 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
                 repeated = again and _was_asked(gist_of(sentence.text), state.asked_as.get(topic.id, ()))
                 is_open = gate_open(topic, state, rapport, reserve)
                 asked[topic.id] = Asked(topic.id, sentence.text, each.confidence, is_open, repeated)
-    heard = tuple(_commitments(case, state, spoken))
+    dealing = None if rude else dealing_of(case, state, spoken)
+    heard = tuple(_with_figure(case, state, _commitments(case, state, spoken), dealing))
     settled = _settled(case, state, turn, heard)
     invites = any(s.does(Act.INVITE) for s in spoken)
     vague = {s.text for s in spoken if s.does(Act.INVITE) and not s.does(Act.ASK)}
@@ -127,7 +129,9 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
         asked=tuple(asked.values()),
         commitments=heard,
         unsure=None if asked else unsure,
-        haggles=_haggling(case, spoken, heard),
+        haggles=None if dealing else _haggling(case, spoken, heard),
+        misquoted=misquoted(case, state, spoken),
+        dealing=dealing,
         wonders=() if asked else _wondered(spoken),
         unmatched=strays,
         off_topic=_off_topic(reading, asked=bool(asked), heard=bool(heard), invites=invites or unsure is not None),
@@ -231,6 +235,13 @@ def _asks(sentence: Sentence) -> bool:
     return is_question(sentence) and (not sentence.acts or requests)
 
 
+def _is_interrogation(found: Sequence[tuple[Sentence, list[Candidate]]]) -> bool:
+    """Whether it asks more than anybody answers at once: a few checks for a yes or a no are no trouble."""
+    asking = [(sentence, topics) for sentence, topics in found if topics]
+    checks = all(form_of(sentence.text) is Form.POLAR for sentence, _ in asking)
+    return _new_questions(topics for _, topics in asking) > (CHECKS_AT_ONCE if checks else QUESTIONS_A_TURN)
+
+
 def _new_questions(found: Iterable[list[Candidate]]) -> int:
     """How many sentences ask about something that none before them asks about."""
     seen: set[str] = set()
@@ -330,6 +341,28 @@ def _commitments(case: CompiledCase, state: PersonaState, spoken: Iterable[Sente
         binding = _binds(by_id[name], each, sentence)
         sure = each.confidence >= (CLEARLY_MADE if name in case.came_for else SURELY_MADE)
         yield Heard(name, sentence.text, early, binding, sure=sure, confidence=each.confidence)
+
+
+def _with_figure(
+    case: CompiledCase, state: PersonaState, heard: Iterable[Heard], dealing: Dealing | None
+) -> Iterator[Heard]:
+    """The commitments of a turn; an acceptable figure makes the one that closes the bargain, however it is written."""
+    closes = case.bargain.closes if case.bargain else ""
+    bounds = next((each.amount for each in case.commitments if each.id == closes), None)
+    made = dealing is not None and dealing.makes and bounds is not None and in_bounds(bounds, dealing.offered)
+    if dealing is None or not made:
+        yield from heard
+        return
+    rest = [each for each in heard if each.commitment_id != closes]
+    clear = next((each for each in rest if each.quote == dealing.quote and _has_amount(case, each)), None)
+    after = next(each.after for each in case.commitments if each.id == closes)
+    yield Heard(closes, dealing.quote, early=not all_hold(after, state.said), binding=False, taken=True)
+    yield from (each for each in rest if each is not clear)
+
+
+def _has_amount(case: CompiledCase, heard: Heard) -> bool:
+    """Whether it is a commitment to another figure."""
+    return any(each.id == heard.commitment_id and each.amount is not None for each in case.commitments)
 
 
 def _haggling(case: CompiledCase, spoken: Iterable[Sentence], heard: Iterable[Heard]) -> str | None:

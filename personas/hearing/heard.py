@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from personas.hearing.bargaining import Dealing
 from personas.reading.acts import Act, Reading, Sentence, Stance
+from personas.text.questions import Form, form_of
 from personas.text.wording import content_words
 
-__all__ = ["NO_QUESTION", "AgentTurn", "Asked", "Heard", "Hearing", "credits_of", "gist_of"]
+__all__ = ["CHECKS_AT_ONCE", "NO_QUESTION", "AgentTurn", "Asked", "Heard", "Hearing", "credits_of", "gist_of"]
 
 NO_QUESTION = (Act.PROPOSE, Act.SOCIAL, Act.PROCESS, Act.RECAP, Act.GREET, Act.EMPATHY)
 """What also does this is answered as such: "Shall I book these?" asks for a yes, not for knowledge."""
 
 CREDITS_A_TURN = 2
 CREDITS_UNDER_FIRE = 1
+CHECKS_AT_ONCE = 5
+"""So many questions for a yes or a no are answered in one breath ("Any fever? Any cough?")."""
 
 
 def gist_of(sentence: str) -> str:
@@ -57,6 +61,8 @@ class Heard:
     sure: bool = True
     """Likely enough to be answered. Credit is given in doubt; an answer to what was not said would be a wrong one."""
     confidence: float = 1.0
+    taken: bool = False
+    """Made with a figure that the persona takes: no doubt about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,10 @@ class Hearing:
     """What its likeliest question may be about, where nothing is understood."""
     haggles: str | None = None
     """A sentence that offers a figure for which the case has no commitment."""
+    misquoted: str | None = None
+    """A topic told before that it repeats with another number."""
+    dealing: Dealing | None = None
+    """How its figure is taken, or the answer to how things stand, where the case has a bargain."""
     unmatched: tuple[str, ...] = ()
     """Questions about things the case does not hold."""
     off_topic: bool = False
@@ -93,6 +103,11 @@ class Hearing:
     def answered(self) -> tuple[Heard, ...]:
         """The commitments that are likely enough to be answered."""
         return tuple(heard for heard in self.commitments if heard.sure)
+
+    @property
+    def checks(self) -> int:
+        """How many topics it asks about with questions for a yes or a no."""
+        return len({a.topic_id for a in self.asked if not a.invited and form_of(a.question) is Form.POLAR})
 
     @property
     def proposal(self) -> bool:
@@ -146,5 +161,7 @@ class Hearing:
 
 
 def credits_of(hearing: Hearing) -> int:
-    """The most topics that a turn can earn."""
-    return CREDITS_UNDER_FIRE if hearing.interrogation or hearing.rude else CREDITS_A_TURN + hearing.opens_up
+    """The most topics that a turn can earn: as many as a persona tells at once."""
+    if hearing.interrogation or hearing.rude:
+        return CREDITS_UNDER_FIRE
+    return max(CREDITS_A_TURN + hearing.opens_up, min(hearing.checks, CHECKS_AT_ONCE))

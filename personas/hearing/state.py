@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from personas.hearing.conversation import ConversationState
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PersonaState:
@@ -54,6 +56,8 @@ class PersonaState:
     ended: bool = False
     lines: tuple[str, ...] = ()
     """Digests of the persona's own lines, and of its answers to commitments, so that it does not repeat one."""
+    conversation: ConversationState = field(default_factory=ConversationState)
+    """What was offered and agreed, and what the persona itself said last."""
 
     def __repr__(self) -> str:
         return f"<PersonaState: turn {self.turn}>"
@@ -83,6 +87,7 @@ class PersonaState:
             "unanswered": list(self.unanswered),
             "ended": self.ended,
             "lines": list(self.lines),
+            "conversation": self.conversation.to_json(),
         }
 
     @classmethod
@@ -90,4 +95,6 @@ class PersonaState:
         """The state that `to_json` wrote."""
         sequences = {key: tuple(data.get(key, ())) for key in ("empathy", "tools", "lines", "wondered", "unanswered")}
         gists = {topic: tuple(each) for topic, each in data.get("asked_as", {}).items()}
-        return cls(**{**data, **sequences, "asked_as": gists})
+        kept = data.get("conversation")
+        conversation = ConversationState.from_json(kept) if kept else ConversationState()
+        return cls(**{**data, **sequences, "asked_as": gists, "conversation": conversation})

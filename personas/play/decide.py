@@ -13,11 +13,12 @@ from functools import partial
 from personas.case.compiled import CompiledCase, CompiledCommitment
 from personas.case.schema import Tier
 from personas.case.temperament import Temperament
-from personas.hearing.background import Aside, Recalled
-from personas.hearing.hear import ASKED, BY_NAME, ONCE_MORE, UNSURE
-from personas.hearing.heard import NO_QUESTION, AgentTurn, Asked, Hearing
+from personas.hearing.background import BESIDE_ANSWER, Aside, Recalled
+from personas.hearing.bargaining import Answer
+from personas.hearing.hear import ASKED, BY_NAME, UNSURE
+from personas.hearing.heard import CHECKS_AT_ONCE, NO_QUESTION, AgentTurn, Asked, Hearing
 from personas.hearing.state import PersonaState
-from personas.play.move import COMPLIANT, REACTIONS, TELLING, Kind, Move
+from personas.play.move import COMPLIANT, FIGURES, REACTIONS, TELLING, Kind, Move
 from personas.play.reactions import (
     asks_back,
     closing_of,
@@ -30,6 +31,7 @@ from personas.play.reactions import (
 )
 from personas.reading.acts import Act, Sentence
 from personas.reading.features import is_elliptic
+from personas.text.questions import Form, form_of
 
 NOTHING_ASIDE = Aside()
 MAX_SENTENCES = 4
@@ -61,15 +63,20 @@ def decide(
     if hearing.empathy and answers == (Move(Kind.UNKNOWN),):
         # Sympathy is not passed over for a question that it cannot answer, nor the question for sympathy.
         answers = (Move(Kind.WARMED), *answers)
+    if hearing.dealing is not None and case.bargain is not None:
+        # Its figure is the answer to who asks for one: what it would put off or say again is not said beside it.
+        idle = {Kind.WITHHELD, Kind.AGAIN, Kind.NO_MORE, Kind.TIRED, Kind.CONFIRMS, Kind.UNKNOWN, Kind.ASKS_BACK}
+        idle |= {Kind.PARTIAL} if hearing.dealing.answer is not Answer.COUNTERS else set()
+        answers = tuple(m for m in answers if m.kind not in idle or m.about not in ("", *case.bargain.figures))
     reactions = reactions_to(case, state, turn, hearing, answers)
     if any(move.kind in (Kind.REPLY, Kind.REPLY_EARLY) for move in reactions):
         # An offer names again what the persona has told: that is no question, unless it clearly is one.
         asked = {each.topic_id for each in hearing.asked if each.confidence >= BY_NAME and _is_asked(hearing, each)}
         answers = tuple(m for m in answers if m.kind is not Kind.AGAIN or m.about in asked)
         answers = tuple(m for m in answers if m.kind is not Kind.NO_MORE)
-    if reactions and not answers and all(move.kind is not Kind.HESITATES for move in reactions):
+    if reactions and not answers and not any(move.kind in FIGURES | {Kind.HESITATES} for move in reactions):
         # What it was asked last is not passed over for what was promised before.
-        reactions = (*reactions, *left_open(case, temperament, state, hearing))
+        reactions = (*reactions, *left_open(hearing))
     # Thanks for kindness come at once, everything else in the order of the turn.
     questions = (*(each.question for each in hearing.asked), *(each.question for each in aside.recalled))
     first = thanks(hearing, reactions) or comes_first(hearing, reactions, questions)
@@ -84,12 +91,62 @@ def decide(
         return (*_fit(case, (*said_before, *meant), MAX_SENTENCES - 1, wanted), Move(closing, nth=times))
     manner = _manner(hearing)
     # The answer to an invitation, and to a greeting, is what it came to say.
-    small = () if body or manner or (told_first and hearing.invites) else small_talk(case, temperament, state, hearing)
+    small = () if body or manner or (told_first and hearing.invites) else small_talk(state, hearing)
     if told_first:
         small = tuple(move for move in small if move.kind in (Kind.GREETS, Kind.WARMED, Kind.CONSENTS))
+    small, body = _attended(case, state, hearing, aside, small, body)
     # Who opens up says more than who only answers.
     length = MAX_AT_LENGTH if hearing.opens_up else MAX_SENTENCES
     return _fit(case, (*manner, *small, *told_first, *body), length, wanted)
+
+
+def _attended(  # noqa: PLR0917 (what is said, and what it answers)
+    case: CompiledCase,
+    state: PersonaState,
+    hearing: Hearing,
+    aside: Aside,
+    small: tuple[Move, ...],
+    body: tuple[Move, ...],
+) -> tuple[tuple[Move, ...], tuple[Move, ...]]:
+    """Small talk and body, with something said to a question that nothing of it answers, and no yes to one for more.
+
+    An author's line that is next to the question comes first; the persona knows nothing about it otherwise.
+    """
+    left = _left(case, hearing, aside, body)
+    if left is None:
+        return small, body
+    nearest = aside.nearest.get(left.text)
+    answers = any(move.kind not in IDLE for move in body)
+    if nearest is not None and nearest.confidence >= (BESIDE_ANSWER if answers else 0.0):
+        fits = _recalls(state, nearest)
+        return _without(small, IDLE), (*_without(body, IDLE), fits)
+    if form_of(left.text) is not Form.OPEN or all(move.kind not in CONSENT for move in (*small, *body)):
+        return small, body
+    return _without(small, CONSENT), (*_without(body, CONSENT), Move(Kind.UNKNOWN))
+
+
+CONSENT = frozenset(
+    {Kind.AGREES, Kind.HESITATES, Kind.EITHER, Kind.CONSENTS, Kind.CONFIRMS, Kind.FOLLOWING, Kind.CHATS}
+)
+"""What answers no question for something."""
+IDLE = CONSENT | {Kind.UNKNOWN, Kind.ASKS_BACK, Kind.NO_MORE, Kind.NO_RUSH, Kind.WELCOMES}
+
+
+def _without(moves: tuple[Move, ...], kinds: Container[Kind]) -> tuple[Move, ...]:
+    return tuple(move for move in moves if move.kind not in kinds)
+
+
+def _left(case: CompiledCase, hearing: Hearing, aside: Aside, body: tuple[Move, ...]) -> Sentence | None:
+    """The last question of the turn that nothing answers, if there is one."""
+    said = {move.about for move in body if move.kind not in IDLE}
+    answered = {each.question for each in hearing.asked if each.topic_id in said}
+    answered |= {each.question for each in aside.recalled if each.id in said}
+    answered |= {each.question for each in aside.recalled if case.asides[each.id].repeats}
+    answered |= {each.quote for each in hearing.answered}
+    answered |= {hearing.haggles} if hearing.haggles is not None else set()
+    answered |= {hearing.dealing.quote} if hearing.dealing is not None else set()
+    asking = (s for s in reversed(hearing.reading.readable) if s.does(Act.ASK) or form_of(s.text) is Form.OPEN)
+    return next((s for s in asking if s.text not in answered), None)
 
 
 def _manner(hearing: Hearing) -> tuple[Move, ...]:
@@ -119,8 +176,10 @@ def _answers(
 ) -> tuple[Move, ...]:
     """Answers in the order asked, no more than the persona tells at once."""
     pressed = hearing.rude or hearing.interrogation
-    limit = 1 if pressed else temperament.facts_per_turn + hearing.opens_up
+    limit = 1 if pressed else max(temperament.facts_per_turn + hearing.opens_up, min(hearing.checks, CHECKS_AT_ONCE))
     told_first = {move.about for move in _volunteered(case, state)}
+    if hearing.misquoted is not None:
+        return (Move(Kind.MISQUOTED, hearing.misquoted, nth=state.worded.get(hearing.misquoted, 1)),)
     instead = {(each.question, topic) for each in aside.recalled for topic in each.instead}
     asked = [a for a in hearing.asked if (a.question, a.topic_id) not in instead]
     asked_for = [a for a in asked if a.topic_id not in told_first and not _is_offered(state, hearing, a)]
@@ -132,20 +191,28 @@ def _answers(
     asked_for = [a for a in asked_for if a not in confided[1:]]
     answers = ((asked, _answer(case, state, hearing, asked, aside)) for asked in asked_for)
     found = sorted(answers, key=partial(_urgency, case))
-    recalled = [_recalls(state, each) for each in aside.recalled]
+    recalled = [move for each in aside.recalled for move in _recalled(case, state, each)]
     answered = {asked.question for asked, move in found if move.kind is Kind.TELL}
     telling = [(asked, move) for asked, move in found if not _is_idle(asked, move, answered)]
     kept = telling[:limit] if telling or recalled else found[:1]
     moves = [move for asked, move in sorted(kept, key=lambda pair: asked_for.index(pair[0]))]
     moves += recalled[: max(limit - len(moves), 0 if moves else 1)]
     if hearing.unsure is not None and not hearing.answered and not aside.recalled:
-        return (asks_back(case, temperament, state, hearing.rapport, *hearing.unsure),)
+        return (asks_back(state),)
     if moves:
         return tuple(_once(_late(state, hearing, moves)))
     stray = _stumped_by(hearing)
     if stray is None:
         return ()
     return (Move(Kind.EITHER if is_choice(stray) else Kind.UNKNOWN),)
+
+
+def _recalled(case: CompiledCase, state: PersonaState, found: Recalled) -> tuple[Move, ...]:
+    """What it says of its background; to who has not caught its last line, what that told."""
+    last = tuple(name for name in state.conversation.told if name in case.by_id)
+    if not (case.asides[found.id].repeats and last):
+        return (_recalls(state, found),)
+    return tuple(Move(Kind.AGAIN, name, nth=state.worded.get(name, 1)) for name in last[:2])
 
 
 def _recalls(state: PersonaState, found: Recalled) -> Move:
@@ -216,18 +283,20 @@ def _answer(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: As
         # Nothing is led in by a small word that is told in trust or in an hour of need.
         trusting = topic.tier is Tier.RAPPORT or hearing.rapport > 0 or hearing.reading.any(Act.EMPATHY)
         return Move(Kind.TELL, topic.id, plain=trusting)
-    return _told_before(state, hearing, asked, aside)
+    return _told_before(case, state, hearing, asked, aside)
 
 
-def _told_before(state: PersonaState, hearing: Hearing, asked: Asked, aside: Aside) -> Move:
+def _told_before(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: Asked, aside: Aside) -> Move:
     times = state.worded.get(asked.topic_id, 1)
-    if any(s.does(Act.RECAP, Act.CHECK) for s in hearing.saying(asked.question)):
+    restates = any(s.does(Act.RECAP, Act.CHECK) for s in hearing.saying(asked.question))
+    if restates and form_of(asked.question) is not Form.OPEN:
         return Move(Kind.CONFIRMS)
-    if asked.repeated and times > 1:
+    used_up = times >= len(case.by_id[asked.topic_id].says)
+    if used_up and asked.repeated and times > 1:
         return Move(Kind.TIRED, asked.topic_id)
     clear = max(asked.confidence, aside.topics.get(asked.topic_id, 0.0))
-    if not asked.repeated and clear < ONCE_MORE and asked.topic_id in state.asked:
-        # What was asked and answered is rarely asked again: this wants to know something else about it.
+    if used_up and clear < BY_NAME and not asked.repeated and asked.topic_id in state.asked:
+        # All of it was told, and what is asked now may be something else about it.
         return Move(Kind.NO_MORE, asked.topic_id)
     return Move(Kind.AGAIN, asked.topic_id, nth=times, plain=not asked.repeated)
 
@@ -247,7 +316,14 @@ def _stumped_by(hearing: Hearing) -> Sentence | None:
 # --- length ------------------------------------------------------------------------------------------------
 
 
-_RANK = {Kind.VOLUNTEER: 0, Kind.HURT: 1, Kind.TOO_MANY: 1, Kind.REPLY: 2, Kind.REPLY_EARLY: 2, Kind.TOOL_REPLY: 2}
+_RANK = dict.fromkeys(FIGURES, 1) | {
+    Kind.VOLUNTEER: 0,
+    Kind.HURT: 1,
+    Kind.TOO_MANY: 1,
+    Kind.REPLY: 2,
+    Kind.REPLY_EARLY: 2,
+    Kind.TOOL_REPLY: 2,
+}
 
 
 def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int, wanted: Container[str]) -> tuple[Move, ...]:
@@ -256,7 +332,7 @@ def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int, wanted: Conta
     `wanted` are the topics that were asked for.
     """
     first = next((m for m in moves if m.kind is Kind.TELL), moves[0] if moves else None)
-    reaction = next((m for m in moves if m.kind in REACTIONS), None)
+    reaction = next((m for m in moves if m.kind in REACTIONS | FIGURES), None)
     by_id = {commitment.id: commitment for commitment in case.commitments}
     # An answer to each of two questions, or an answer and a reaction: neither is passed over.
     kinds = {Kind.TELL, Kind.AGAIN, Kind.BACKGROUND}
@@ -265,9 +341,15 @@ def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int, wanted: Conta
     due = {*answers, *backs, *(move for move in (first, reaction) if move is not None)}
     if len(due) > 1:
         all_due = sum(_sentences(case, by_id, move) for move in due)
-        budget = max(budget, min(all_due, budget + MAX_AT_LENGTH - MAX_SENTENCES))
+        longest = CHECKS_AT_ONCE * 2 if len(answers) > 2 else budget + MAX_AT_LENGTH - MAX_SENTENCES
+        budget = max(budget, min(all_due, longest))
     kept: set[Move] = set()
-    for move in sorted(moves, key=lambda m: -1 if m is first else _RANK.get(m.kind, 3 + (m.about not in wanted))):
+    for move in sorted(
+        moves,
+        key=lambda m: (
+            -1 if m is first else _RANK.get(m.kind, 3 + (m.about not in wanted) + 0.5 * (m.kind is Kind.AGAIN))
+        ),
+    ):
         length = _sentences(case, by_id, move)
         if not kept or length <= budget:
             kept.add(move)

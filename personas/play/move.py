@@ -19,6 +19,7 @@ class Kind(StrEnum):
     TELL = "tell"
     VOLUNTEER = "volunteer"
     AGAIN = "again"
+    MISQUOTED = "misquoted"  # what it told, against a wrong summary of it
     NO_MORE = "no_more"  # near something told: it knows no more about it
     TIRED = "tired"
     PARTIAL = "partial"
@@ -26,13 +27,17 @@ class Kind(StrEnum):
     BACKGROUND = "background"  # something beside the matter
     ANSWER = "answer"  # the authored answer about something it cannot know
     UNKNOWN = "unknown"
-    ASKS_BACK = "asks_back"  # two topics may be meant
+    ASKS_BACK = "asks_back"  # once: it cannot tell what is meant
     ALL_TOLD = "all_told"  # an open invitation, and nothing is left to tell
     REPLY = "reply"
     REPLY_EARLY = "reply_early"
     TOOL_REPLY = "tool_reply"
     AGREES = "agrees"  # to a proposal that the case says nothing about
     HESITATES = "hesitates"
+    TAKES = "takes"  # a figure
+    COUNTERS = "counters"  # with a figure of its own
+    SETTLED = "settled"  # what was agreed, asked once more
+    CORRECTS = "corrects"  # another figure than the one agreed
     EITHER = "either"  # leaves a choice to the agent
     CONSENTS = "consents"
     CONFIRMS = "confirms"  # what the agent repeats of it
@@ -57,6 +62,7 @@ FACTUAL = frozenset(
         Kind.TELL,
         Kind.BACKGROUND,
         Kind.AGAIN,
+        Kind.MISQUOTED,
         Kind.NO_MORE,
         Kind.PARTIAL,
         Kind.WITHHELD,
@@ -65,6 +71,7 @@ FACTUAL = frozenset(
     }
 )
 COMPLIANT = frozenset({Kind.AGREES, Kind.HESITATES, Kind.EITHER, Kind.FOLLOWING, Kind.UNKNOWN})
+FIGURES = frozenset({Kind.TAKES, Kind.COUNTERS, Kind.SETTLED, Kind.CORRECTS})
 REACTIONS = frozenset({Kind.REPLY, Kind.REPLY_EARLY, Kind.TOOL_REPLY})
 
 
@@ -74,21 +81,21 @@ class Move:
 
     kind: Kind
     about: str = ""
-    other: str = ""
-    """Where it asks back between two topics: the second."""
     nth: int = 0
     """How often the same was answered before."""
     late: bool = False
     """It was asked for earlier, and is told beside the answer to something else."""
     heard: str = ""
     """Of a reply to a commitment: what the agent said."""
+    figure: str = ""
+    """Of an answer to a figure: the persona's own, as it is written."""
     plain: bool = False
     """Said at once, without a small word before it."""
 
 
 def worded(moves: Iterable[Move]) -> tuple[str, ...]:
     """The topics and the background that the moves put into words, for the first time or again."""
-    kinds = TELLING | {Kind.AGAIN, Kind.BACKGROUND}
+    kinds = TELLING | {Kind.AGAIN, Kind.MISQUOTED, Kind.BACKGROUND}
     return tuple(move.about for move in moves if move.kind in kinds)
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 
 from personas.case.compiled import CompiledCase
 from personas.case.schema import named_in
-from personas.case.temperament import Temperament
 from personas.hearing.amounts import amounts
-from personas.hearing.hear import LIKELY_MADE, UNSURE, gate_open, is_question
+from personas.hearing.bargaining import Answer, figure_of
+from personas.hearing.hear import LIKELY_MADE, UNSURE, is_question
 from personas.hearing.heard import NO_QUESTION, AgentTurn, Heard, Hearing
 from personas.hearing.state import PersonaState
-from personas.play.move import FACTUAL, Kind, Move, disclosed
+from personas.play.move import FACTUAL, FIGURES, REACTIONS, Kind, Move, disclosed
 from personas.play.voice import digest_of
 from personas.reading.acts import Act, Sentence, Stance
 from personas.reading.features import is_elliptic
@@ -19,20 +19,11 @@ from personas.text.wording import content_stems
 
 BEYOND_DOUBT = 0.9
 """So clear a promise is answered, whatever else its sentence may promise."""
-NAMED = 0.3
-"""The persona names the one thing that a question may be about from here on: a wrong guess is worse than none."""
 
 
-def asks_back(case: CompiledCase, temperament: Temperament, state: PersonaState, rapport: float, *ids: str) -> Move:
-    """Names what it may be about, unless a name would give away that there is something to find out.
-
-    Nor does anybody ask whether that is meant which was just told.
-    """
-    topics = [case.by_id[name] for name in ids]
-    fresh = any(name not in state.said for name in ids)
-    named = fresh and all(t.label and gate_open(t, state, rapport, temperament.reserve) for t in topics)
-    about, other = (*ids, "", "")[:2] if named else ("", "")
-    return Move(Kind.ASKS_BACK, about, other)
+def asks_back(state: PersonaState) -> Move:
+    """Asks what is meant, once in a talk, and without naming what it may be."""
+    return Move(Kind.UNKNOWN if state.conversation.asked_back else Kind.ASKS_BACK)
 
 
 # --- reactions to what the agent offers --------------------------------------------------------------------
@@ -42,6 +33,8 @@ def reactions_to(
     case: CompiledCase, state: PersonaState, turn: AgentTurn, hearing: Hearing, answers: tuple[Move, ...]
 ) -> tuple[Move, ...]:
     """What the persona says to commitments, proposals and tool calls: one thing for each kind."""
+    if hearing.dealing is not None:
+        return _to_figure(case, state, turn, hearing, answers)
     haggles = (Move(Kind.HESITATES),) if hearing.haggles is not None and not answers else ()
     taken = tuple(_to_promises(case, state, turn, hearing, answers, haggles=bool(haggles)))
     for reply in (move for move in taken if move.kind in (Kind.REPLY, Kind.REPLY_EARLY)):
@@ -52,6 +45,29 @@ def reactions_to(
     if taken and not answers:
         return (taken[0], *haggles)
     return haggles or (() if answers else _to_proposals(case, turn, hearing))
+
+
+def _to_figure(
+    case: CompiledCase, state: PersonaState, turn: AgentTurn, hearing: Hearing, answers: tuple[Move, ...]
+) -> tuple[Move, ...]:
+    """Yes, no or a figure of its own, in the author's words where there are any left for it."""
+    dealing, bargain = hearing.dealing, case.bargain
+    if dealing is None or bargain is None:
+        return ()
+    replies = [m for m in _to_promises(case, state, turn, hearing, answers, haggles=False) if m.kind in REACTIONS]
+    own = next((move for move in replies if move.about == bargain.closes), None)
+    other = tuple(move for move in replies if move is not own)[:1]
+    figure = figure_of(bargain, dealing.amount)
+    if dealing.answer is Answer.EARLY:
+        return (own,) if own is not None else (Move(Kind.COUNTERS, figure=figure),)
+    if dealing.answer is Answer.TAKES:
+        return (own or Move(Kind.TAKES, figure=figure), *other)
+    if dealing.answer is Answer.COUNTERS and any(
+        move.about in bargain.figures for move in answers if move.kind is Kind.TELL
+    ):
+        # It has just named its limit.
+        return other
+    return (*other, Move(Kind(dealing.answer.value), figure=figure))
 
 
 def _to_promises(
@@ -91,11 +107,13 @@ def _to_promises(
 
 
 def _is_doubtful(case: CompiledCase, hearing: Hearing, heard: Heard) -> bool:
-    """Whether the sentence may as well promise what the persona came for: the answer to this would be the wrong one."""
+    """Whether the sentence may as well promise something else: the answer to this would be the wrong one."""
+    rivals = [c for s in hearing.saying(heard.quote) for c in s.commitments if c.id != heard.commitment_id]
+    if any(each.confidence > heard.confidence for each in rivals) and not heard.taken:
+        return True
     if heard.commitment_id in case.came_for or heard.confidence >= BEYOND_DOUBT:
         return False
-    rivals = (c.confidence for s in hearing.saying(heard.quote) for c in s.commitments if c.id in case.came_for)
-    return 2 * max(rivals, default=0.0) >= heard.confidence
+    return 2 * max((c.confidence for c in rivals if c.id in case.came_for), default=0.0) >= heard.confidence
 
 
 def _nod(case: CompiledCase, hearing: Hearing, heard: Heard) -> Move | None:
@@ -143,7 +161,7 @@ def _taken(case: CompiledCase, hearing: Hearing) -> Kind:
     return Kind.HESITATES if any(s.stance is Stance.OPTION for s in proposed) else Kind.AGREES
 
 
-def left_open(case: CompiledCase, temperament: Temperament, state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
+def left_open(hearing: Hearing) -> tuple[Move, ...]:
     """What it says to the question that ends the turn and that nothing answers: that it cannot tell, or it asks back.
 
     It asks back where the question may be about something in the case.
@@ -151,12 +169,6 @@ def left_open(case: CompiledCase, temperament: Temperament, state: PersonaState,
     last = hearing.reading.readable[-1:]
     if not last or last[0].text in {asked.question for asked in hearing.asked}:
         return ()
-    if last[0] in hearing.vague:
-        # Behind a reaction, "What exactly do you mean?" would be about the reaction.
-        asked = _vaguely_asked(case, temperament, state, hearing)
-        named = tuple(m for m in asked if m.kind is Kind.ASKS_BACK and m.about)
-        if named:
-            return named
     # "How does that sound?" is about the offer that the persona reacts to.
     own = not is_elliptic(last[0].text) and not last[0].does(*NO_QUESTION) and not last[0].commitments
     if not own or last[0] not in (*hearing.vague, *hearing.strays):
@@ -198,7 +210,7 @@ def closing_of(
         return Kind.PARTING if after.farewells > 1 else Kind.WAIT
     if state.goals_met is None:
         return None
-    answering = FACTUAL | {Kind.REPLY, Kind.AGREES, Kind.HESITATES, Kind.EITHER}
+    answering = FACTUAL | FIGURES | {Kind.REPLY, Kind.AGREES, Kind.HESITATES, Kind.EITHER}
     lets_go = {entry.id for entry in case.asides.values() if entry.ends}
     parting = any(move.about in lets_go for move in body)
     asking = (*hearing.vague, *hearing.strays)
@@ -214,14 +226,14 @@ def closing_of(
     return None if busy else Kind.FAREWELL
 
 
-def small_talk(case: CompiledCase, temperament: Temperament, state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
+def small_talk(state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
     """A fitting line where nothing was asked and nothing offered that the case has an answer to."""
     read = hearing.reading
     first = (Move(Kind.GREETS),) if read.any(Act.GREET) and state.turn == 0 else ()
     if hearing.invites:
         return (Move(Kind.ALL_TOLD),)
     asked_for = [
-        *_vaguely_asked(case, temperament, state, hearing),
+        *_vaguely_asked(state, hearing),
         *((Move(Kind.CONSENTS),) if hearing.checks_in else ()),
     ]
     if read.any(Act.EMPATHY):
@@ -250,16 +262,13 @@ def _agreeing(hearing: Hearing, kind: Kind) -> Kind:
     return Kind.CONSENTS if kind is Kind.FOLLOWING and any(map(is_question, last)) else kind
 
 
-def _vaguely_asked(
-    case: CompiledCase, temperament: Temperament, state: PersonaState, hearing: Hearing
-) -> tuple[Move, ...]:
+def _vaguely_asked(state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
     """Asks back what the likeliest question is about, once; whom it did not understand twice, it cannot answer."""
     if not hearing.vague:
         return ()
     likely = max((s.topics[0] for s in hearing.vague), key=lambda each: each.confidence)
-    if likely.confidence < NAMED and is_choice(hearing.vague[-1]):
+    if is_choice(hearing.vague[-1]):
         return (Move(Kind.EITHER),)
     if likely.confidence < UNSURE or state.wondered:
         return (Move(Kind.UNKNOWN),)
-    named = (likely.id,) if likely.confidence >= NAMED else ()
-    return (asks_back(case, temperament, state, hearing.rapport, *named),)
+    return (asks_back(state),)

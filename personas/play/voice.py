@@ -97,7 +97,8 @@ class Voice:
         if move.kind is Kind.BACKGROUND:
             says = self._case.asides[move.about].says
             return says[(draw(self._seed, f"says|{move.about}", len(says)) + move.nth) % len(says)]
-        return self._pick(self._lines(move), move.kind.value)
+        text = self._pick(self._lines(move), move.kind.value)
+        return _capital(text.format(amount=move.figure)) if move.figure else text
 
     def _of_topic(self, topic: CompiledTopic, move: Move) -> str | None:
         """The case's words for a topic, where the move takes any."""
@@ -107,14 +108,14 @@ class Voice:
             return self._again(topic, move)
         if move.kind is Kind.PARTIAL and topic.partial:
             return topic.partial
-        if move.kind is Kind.ASKS_BACK:
-            return self._asks_back(topic, self._case.by_id.get(move.other))
+        if move.kind is Kind.MISQUOTED:
+            return f"No. {topic.again or topic.says[draw(self._seed, f'says|{topic.id}', len(topic.says))]}"
         return topic.answer if move.kind is Kind.ANSWER else None
 
     def _again(self, topic: CompiledTopic, move: Move) -> str:
         """The fact in a wording that was not used yet; asked for in the same words, the persona says so.
 
-        Where all are used, it says that there is no more to it, or, to the same question, says the oldest again.
+        Where all are used, it says the oldest again.
         """
         if topic.again and move.nth <= 1:
             return topic.again
@@ -124,7 +125,7 @@ class Voice:
         others = [wording for wording in wordings[1:] if not _ACTION.match(wording)]
         rest = others[max(0, move.nth - 1 - bool(topic.again)) :]
         if move.plain:
-            return rest[0] if rest else self._pick(self._manner(Kind.NO_MORE), "no_more")
+            return rest[0] if rest else self._repeated(wordings[0])
         old = [wording for wording in wordings if not _ACTION.match(wording)]
         if not old:
             return self._pick(self._phrases.again_tired, "again_tired")
@@ -132,11 +133,6 @@ class Voice:
 
     def _repeated(self, text: str) -> str:
         return self._joined(self._pick(self._phrases.again, "again"), text)
-
-    def _asks_back(self, one: CompiledTopic, other: CompiledTopic | None) -> str:
-        if other is None:
-            return _capital(self._pick(self._phrases.means, "means").format(one=one.label))
-        return _capital(self._pick(self._phrases.which, "which").format(one=one.label, other=other.label))
 
     def _reply(self, move: Move) -> str:
         """Each answer to a commitment once, in an order of the seed's; of those that are left, one that fits."""

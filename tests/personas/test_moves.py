@@ -12,6 +12,7 @@ from personas.hearing.heard import AgentTurn
 from personas.play.decide import decide
 from personas.play.move import Kind
 from personas.reading.acts import Act, Stance
+from personas.text.wording import normal
 from tests.personas.cast import CASE, SCAN, STOP, Play, Script, asking, line
 
 NOISE, TABLETS, DOSE, FEVER = (f"What about the {noun}?" for noun in ("popping noise", "tablets", "dosage", "fever"))
@@ -82,7 +83,7 @@ def test_every_kind_of_turn_has_its_answer(text: str, expected: list[str]) -> No
         (f"{NOISE} What is the capital of Norway?", ["tell"]),
         (f"{NOISE} Do you own a parrot?", ["tell"]),
         # A question after a proposal asks for a yes; one with a likeness to something is a question of its own.
-        ("I'll write that down for you. What is the capital of Norway?", ["agrees"]),
+        ("I'll write that down for you. What is the capital of Norway?", ["unknown"]),
         ("I'll write that down for you. Do you own a parrot?", ["unknown"]),
         # An offer is answered as an offer, and a question before it is not said not to have been asked.
         (f"{SCAN} What is the capital of Norway?", ["reply_early"]),
@@ -100,18 +101,14 @@ def test_no_part_of_a_reply_contradicts_another(text: str, expected: list[str]) 
     assert kinds(after(), text) == expected
 
 
-def test_it_asks_back_by_the_names_of_what_may_be_meant() -> None:
-    text = after().say("Is it about the thing itself?").text
-    assert "hat I heard" in text
-    assert "what I take" in text
-    assert "hat I take" in after().say("And that one?").text
-
-
-def test_asking_back_names_nothing_that_is_still_to_be_found_out() -> None:
-    reply = after().say("Is it about your past?")
-    assert reply.text in PLAIN.asks_back
-    # Who has won its trust may hear the name.
-    assert "y evening" in after("I'm so sorry to hear that.").say("Is it about your past?").text
+def test_it_asks_back_once_and_never_by_the_name_of_what_may_be_meant() -> None:
+    play = after("I'm so sorry to hear that.")
+    assert play.say("Is it about the thing itself?").text in PLAIN.asks_back
+    assert play.state.conversation.asked_back == 1
+    for text in ("Is it about your past?", "Is it about the thing itself?", "And that one?"):
+        reply = play.say(text).text
+        assert not any(each in reply for each in PLAIN.asks_back)
+        assert not any(f.label in reply for f in CASE.facts if f.label)
 
 
 def test_between_two_things_it_has_told_it_asks_what_is_meant() -> None:
@@ -147,15 +144,16 @@ def test_a_question_near_what_was_asked_and_told_is_no_second_question_for_it() 
     near = Script(asking("Could anybody else hear it?", "noise", 0.8))
     play = Play(reader=near)
     play.say(NOISE)
-    assert play.say("Could anybody else hear it?").text in PLAIN.no_more
+    says = next(f.says for f in CASE.facts if f.id == "noise")
+    assert play.say("Could anybody else hear it?").text in says
     assert play.state.annoyance == 0.0
 
 
 @pytest.mark.parametrize(
     ("odd", "topic", "likely", "other"),
     [
-        ("Could anybody else hear it?", "noise", 0.8, TABLETS),  # it knows no more about this
-        ("Could anybody else hear it?", "noise", 0.8, SCAN),
+        ("Could anybody else hear it?", "noise", 0.7, TABLETS),  # it may be about something else
+        ("Could anybody else hear it?", "noise", 0.7, SCAN),
         ("And that?", "noise", 0.6, TABLETS),  # hardly asked for, and told before
         ("And the other thing?", "drinking", 0.6, TABLETS),  # hardly asked for, and closed
     ],
@@ -243,7 +241,7 @@ def test_a_goodbye_with_nothing_settled_is_held_up_once() -> None:
 
 def test_every_kind_without_words_of_the_case_has_words_of_the_temperament() -> None:
     of_the_case = {"tell", "volunteer", "answer", "reply", "reply_early", "tool_reply", "unknown", "nudge", "partial"}
-    of_the_case |= {"background", "tired", "farewell"}  # under another name
+    of_the_case |= {"background", "tired", "farewell", "misquoted"}  # under another name
     assert {kind.value for kind in Kind} - of_the_case <= set(Phrases.model_fields)
 
 
@@ -275,14 +273,14 @@ def test_more_than_three_sentences_that_ask_are_an_interrogation() -> None:
     assert heard(f"{NOISE} {TABLETS} {FEVER} {DOSE}")
 
 
-def test_asked_in_other_words_it_tells_in_other_words_until_it_has_no_more() -> None:
+def test_asked_in_other_words_it_tells_in_other_words_and_the_same_again_in_the_end() -> None:
     said = next(f.says for f in CASE.facts if f.id == "noise")
     play = after(NOISE)
     second = play.say("Can you describe the popping noise?").text
     assert second in said
     assert second != play.exchanges[-2].persona
     third = play.say("Would you call the popping noise serious?").text
-    assert third in PLAIN.no_more
+    assert any(normal(each) in normal(third) for each in said)
     assert play.state.annoyance == 0.0
 
 
@@ -354,17 +352,6 @@ def test_what_comes_later_is_put_off_a_second_time_in_the_same_words() -> None:
     play.say("Hello there.")
     first, second = play.say(dose.text).text, play.say(dose.text).text
     assert second == first == next(f.partial for f in CASE.facts if f.id == "dose")
-
-
-def test_what_was_told_is_not_asked_back_about_and_a_weak_guess_is_not_named() -> None:
-    label = next(f.label for f in CASE.facts if f.id == "tablets")
-    for likely, told, named in ((0.32, False, True), (0.32, True, False), (0.2, False, False)):
-        vague = line("Is it about that, or so?", Act.ASK, asks={"tablets": likely, "noise": 0.05})
-        play = Play(reader=Script(vague))
-        play.say("Hello there.")
-        if told:
-            play.say(TABLETS)
-        assert (str(label) in play.say(vague.text).text) is named
 
 
 def test_who_did_not_understand_twice_does_not_ask_back_twice() -> None:

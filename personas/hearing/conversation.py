@@ -1,0 +1,80 @@
+"""What holds a conversation together: what was offered and how it was taken, what was told last.
+
+Part of `PersonaState`, immutable, and read back from JSON; a state stored before there was one has an empty one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+__all__ = ["ConversationState", "Offer", "Party", "Status"]
+
+
+class Party(StrEnum):
+    """Who made an offer."""
+
+    AGENT = "agent"
+    PERSONA = "persona"
+
+
+class Status(StrEnum):
+    """How an offer stands."""
+
+    PROPOSED = "proposed"
+    """Nobody has said yes or no: of the agent's, it came too early."""
+    COUNTERED = "countered"
+    """Not enough: the other side has named a figure of its own."""
+    ACCEPTED = "accepted"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A figure on the table."""
+
+    by: Party
+    amount: float
+    status: Status
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationState:
+    """The conversation after the turns so far."""
+
+    offers: tuple[Offer, ...] = ()
+    """The figures that were named, the latest last."""
+    terms: tuple[str, ...] = ()
+    """What else the agent offered, by number and unit ("5 year")."""
+    told: tuple[str, ...] = ()
+    """The topics that the last line told."""
+    asked_back: int = 0
+    """How often the persona asked what is meant. Kept in play alone."""
+
+    @property
+    def agreed(self) -> float | None:
+        """The figure that both sides have accepted."""
+        return next((each.amount for each in reversed(self.offers) if each.status is Status.ACCEPTED), None)
+
+    def last(self, party: Party) -> Offer | None:
+        """The last offer of a side."""
+        return next((each for each in reversed(self.offers) if each.by is party), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict of JSON types."""
+        return {
+            "offers": [asdict(offer) for offer in self.offers],
+            "terms": list(self.terms),
+            "told": list(self.told),
+            "asked_back": self.asked_back,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ConversationState:
+        """The state that `to_json` wrote."""
+        offers = (
+            Offer(Party(each["by"]), each["amount"], Status(each["status"]), each["turn"]) for each in data["offers"]
+        )
+        return cls(tuple(offers), tuple(data["terms"]), tuple(data["told"]), data["asked_back"])

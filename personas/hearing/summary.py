@@ -1,0 +1,43 @@
+"""Whether a summary gets a number wrong that the persona has told: "so that was the 14th?", "five of them a day?"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from personas.case.compiled import CompiledCase
+from personas.hearing.amounts import counted_in
+from personas.hearing.state import PersonaState
+from personas.reading.acts import Act, Sentence
+
+__all__ = ["misquoted", "named_in_offers"]
+
+
+def misquoted(case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence]) -> str | None:
+    """The topic that a summary tells with another number than the persona, where no offer named that number.
+
+    Only a unit that a single topic told so far has can be misquoted: "three days" may be anybody's.
+    """
+    told: dict[str, dict[str, set[float]]] = {}
+    for name in state.said:
+        for wording in case.by_id[name].says:
+            for value, unit in counted_in(wording):
+                told.setdefault(unit, {}).setdefault(name, set()).add(value)
+    offered = set(state.conversation.terms)
+    for sentence in spoken:
+        if not sentence.does(Act.RECAP) or sentence.does(Act.PROPOSE):
+            continue
+        for value, unit in counted_in(sentence.text):
+            topics = told.get(unit, {})
+            if len(topics) == 1 and f"{value:g} {unit}" not in offered:
+                [(name, values)] = topics.items()
+                worked_out = {a + b for a in values for b in values} | {abs(a - b) for a in values for b in values}
+                if value not in values | worked_out:
+                    return name
+    return None
+
+
+def named_in_offers(spoken: Iterable[Sentence]) -> Iterator[str]:
+    """What the agent offers or settles, by number and unit."""
+    for sentence in spoken:
+        if sentence.does(Act.PROPOSE):
+            yield from (f"{value:g} {unit}" for value, unit in counted_in(sentence.text))

@@ -1,0 +1,57 @@
+"""What form a question has: whether a yes can answer it. Grammar alone: the closed class of question words."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from itertools import pairwise
+
+from personas.text.wording import plain, words_of
+
+__all__ = ["Form", "form_of"]
+
+_CLAUSE = re.compile(r"[,;:\u2013\u2014(]|\s-\s|\b(?:and|but|so|or|then)\b")
+_WORD = re.compile(r"[a-z']+")
+_OPENERS = words_of("what which who whom whose where when why how")
+_PREPOSITIONS = words_of("on at in for from with to by of about since until through under over")
+_GOVERNORS = words_of("ask know tell me say see wonder sure explain describe remember guess think")
+_OFFERS = ("how about", "what about", "what if", "why not", "why don't")
+"""They begin like a question for something, and propose it."""
+
+
+class Form(StrEnum):
+    """What a question wants."""
+
+    OPEN = "open"
+    """Something told: no yes answers it."""
+    CHOICE = "choice"
+    POLAR = "polar"
+    """A yes or a no."""
+    OFFER = "offer"
+    """Proposes, or asks elliptically ("What about …?"): only what is said tells which."""
+    NONE = "none"
+    """No question."""
+
+
+def form_of(sentence: str) -> Form:
+    """The form of a sentence's last question; `NONE` where it ends with no question mark."""
+    text = plain(sentence).lower().strip().rstrip("\"') ")
+    if not text.endswith("?"):
+        return Form.NONE
+    clauses = [each for each in (_WORD.findall(part) for part in _CLAUSE.split(text)) if each]
+    if any(_opens(clause) for clause in clauses):
+        return Form.OPEN
+    if any(" ".join(clause).startswith(_OFFERS) for clause in clauses):
+        return Form.OFFER
+    return Form.CHOICE if re.search(r"\bor\b", text) else Form.POLAR
+
+
+def _opens(clause: list[str]) -> bool:
+    line = " ".join(clause)
+    if line.startswith(_OFFERS):
+        return False
+    clause = [word.split("'")[0] for word in clause]
+    first = clause[1:] if clause[0] in _PREPOSITIONS else clause
+    if first and first[0] in _OPENERS:
+        return True
+    return any(before in _GOVERNORS and word in _OPENERS for before, word in pairwise(clause))
