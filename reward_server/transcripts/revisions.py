@@ -14,7 +14,7 @@ from functools import cache
 
 REVISIONS: Mapping[str, int] = {
     "personas.reading": 9,
-    "personas.hearing": 21,
+    "personas.hearing": 22,
     "personas.telling": 2,
     "personas.borrowed": 3,
     "personas.replay": 4,
