@@ -14,10 +14,10 @@ from functools import cache
 
 REVISIONS: Mapping[str, int] = {
     "personas.reading": 9,
-    "personas.hearing": 21,
+    "personas.hearing": 22,
     "personas.telling": 2,
     "personas.borrowed": 3,
-    "personas.replay": 4,
+    "personas.replay": 5,
     "judges.cascade": 1,
     "judges.question": 1,
     "judges.answer": 1,
