@@ -40,8 +40,6 @@ class CompiledTopic:
     again: str | None
     partial: str | None
     answer: str | None
-    label: str | None
-    """What the persona calls it when it asks back ("when it leaks")."""
     gate: Gate
     examples: tuple[str, ...]
     """Questions that ask about it: the author's, the collection's, and those of labelled turns."""
@@ -263,7 +261,6 @@ def _compile_topic(
         again=fact.again if fact else None,
         partial=fact.partial if fact else None,
         answer=fact.answer if fact else None,
-        label=item.label,
         gate=fact.gate if fact else Gate(),
         examples=tuple(dict.fromkeys((*texts.asks, *more))),
         keywords=texts.keywords,
@@ -297,7 +294,6 @@ def _compile_background(item: Background) -> CompiledTopic:
         again=None,
         partial=None,
         answer=None,
-        label=None,
         gate=Gate(requires=item.after),
         examples=item.asks,
         keywords=(),

@@ -89,7 +89,7 @@ class Fact(PrivateModel):
     topic: Identifier | None = None
     """A topic of the collection whose asks and keywords this fact takes over."""
     label: Line | None = None
-    """A few words for asking back: "You mean {label}, or ...?"."""
+    """What the fact is about, in a few words; never said: to name it would give away that there is something."""
     asks: tuple[Line, ...] = ()
     keywords: tuple[Line, ...] = ()
     gate: Gate = Gate()

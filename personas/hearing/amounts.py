@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from personas.case.schema import Amount
 from personas.text.wording import FUNCTION_WORDS, stem
 
-__all__ = ["Quantity", "amounts", "counted_in", "in_bounds", "quantities", "resolved", "within"]
+__all__ = ["DAY", "Quantity", "amounts", "counted_in", "in_bounds", "quantities", "resolved", "within"]
 
 _FIGURE = re.compile(
     r"(?<![\w.,])(\d{1,3}(?:[ ,.]\d{3})+|\d+(?:[.,]\d{1,2})?)(?:,-|\.-)?(\s?k\b)?(?![\d])(?!(?:st|nd|rd|th)\b)",

@@ -125,13 +125,15 @@ class _Table:
             found += [(sentence, each) for each in figures if low <= each <= high]
         # "You ask 9,800, we offer 9,000": what the persona asks is not what is offered, if anything else is.
         fresh = [each for each in found if each[1] != self._bargain.asking]
-        return (fresh or found or [None])[-1]
+        best = fresh or found
+        return best[-1] if best else None
 
     def taken(self, sentence: Sentence, amount: float) -> Dealing:
         """How it takes a figure."""
         agreed, quote = self._talk.agreed, sentence.text
         if agreed is not None:
-            if self._is_worse(amount, agreed):
+            quotes = sentence.does(Act.RECAP) and amount != agreed
+            if quotes or self._is_worse(amount, agreed):
                 return Dealing(Answer.CORRECTS, quote, agreed, amount)
             return Dealing(Answer.SETTLED if amount == agreed else Answer.TAKES, quote, amount, amount)
         enough = not self._is_worse(amount, self._limit) or not self._is_worse(amount, self._position)

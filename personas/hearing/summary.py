@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from personas.case.compiled import CompiledCase
-from personas.hearing.amounts import counted_in
+from personas.hearing.amounts import DAY, counted_in
 from personas.hearing.state import PersonaState
 from personas.reading.acts import Act, Sentence
+from personas.text.questions import Form, form_of
 
 __all__ = ["misquoted", "named_in_offers"]
 
@@ -24,9 +25,13 @@ def misquoted(case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence
                 told.setdefault(unit, {}).setdefault(name, set()).add(value)
     offered = set(state.conversation.terms)
     for sentence in spoken:
-        if not sentence.does(Act.RECAP) or sentence.does(Act.PROPOSE):
+        checks = sentence.does(Act.RECAP, Act.CHECK) or form_of(sentence.text) is Form.POLAR
+        if sentence.does(Act.PROPOSE) or not checks:
             continue
         for value, unit in counted_in(sentence.text):
+            if unit != DAY and not sentence.does(Act.RECAP):
+                # "Is it all right if I ring in three days?" sums up nothing.
+                continue
             topics = told.get(unit, {})
             if len(topics) == 1 and f"{value:g} {unit}" not in offered:
                 [(name, values)] = topics.items()

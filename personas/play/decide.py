@@ -15,7 +15,7 @@ from personas.case.schema import Tier
 from personas.case.temperament import Temperament
 from personas.hearing.background import BESIDE_ANSWER, Aside, Recalled
 from personas.hearing.bargaining import Answer
-from personas.hearing.hear import ASKED, BY_NAME, UNSURE
+from personas.hearing.hear import ASKED, BY_NAME, UNSURE, is_question
 from personas.hearing.heard import CHECKS_AT_ONCE, NO_QUESTION, AgentTurn, Asked, Hearing
 from personas.hearing.state import PersonaState
 from personas.play.move import COMPLIANT, FIGURES, REACTIONS, TELLING, Kind, Move
@@ -117,9 +117,9 @@ def _attended(  # noqa: PLR0917 (what is said, and what it answers)
         return small, body
     nearest = aside.nearest.get(left.text)
     answers = any(move.kind not in IDLE for move in body)
-    if nearest is not None and nearest.confidence >= (BESIDE_ANSWER if answers else 0.0):
-        fits = _recalls(state, nearest)
-        return _without(small, IDLE), (*_without(body, IDLE), fits)
+    if nearest is not None and (nearest.confidence >= BESIDE_ANSWER or (not answers and left.does(Act.ASK))):
+        fits = _recalled(case, state, nearest)
+        return _without(small, IDLE), (*_without(body, IDLE), *fits)
     if form_of(left.text) is not Form.OPEN or all(move.kind not in CONSENT for move in (*small, *body)):
         return small, body
     return _without(small, CONSENT), (*_without(body, CONSENT), Move(Kind.UNKNOWN))
@@ -145,7 +145,7 @@ def _left(case: CompiledCase, hearing: Hearing, aside: Aside, body: tuple[Move, 
     answered |= {each.quote for each in hearing.answered}
     answered |= {hearing.haggles} if hearing.haggles is not None else set()
     answered |= {hearing.dealing.quote} if hearing.dealing is not None else set()
-    asking = (s for s in reversed(hearing.reading.readable) if s.does(Act.ASK) or form_of(s.text) is Form.OPEN)
+    asking = (s for s in reversed(hearing.reading.readable) if s.does(Act.ASK) or is_question(s))
     return next((s for s in asking if s.text not in answered), None)
 
 

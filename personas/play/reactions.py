@@ -38,12 +38,13 @@ def reactions_to(
     haggles = (Move(Kind.HESITATES),) if hearing.haggles is not None and not answers else ()
     taken = tuple(_to_promises(case, state, turn, hearing, answers, haggles=bool(haggles)))
     for reply in (move for move in taken if move.kind in (Kind.REPLY, Kind.REPLY_EARLY)):
-        return (reply, *haggles)
+        # A yes and a doubt in one breath would take each other back.
+        return (reply,)
     tool = next((t for t in turn.tools if case.tool_replies.get(t) and t not in state.tools), None)
     if tool is not None and not answers:
         return (Move(Kind.TOOL_REPLY, tool),)
     if taken and not answers:
-        return (taken[0], *haggles)
+        return haggles or taken[:1]
     return haggles or (() if answers else _to_proposals(case, turn, hearing))
 
 

@@ -17,7 +17,7 @@ REVISIONS: Mapping[str, int] = {
     "personas.hearing": 22,
     "personas.telling": 2,
     "personas.borrowed": 3,
-    "personas.replay": 4,
+    "personas.replay": 5,
     "judges.cascade": 1,
     "judges.question": 1,
     "judges.answer": 1,
