@@ -89,7 +89,7 @@ def _asked(body: dict[str, Any]) -> dict[str, Any]:
 def _completion(body: dict[str, Any], asked: dict[str, Any], given: Any) -> dict[str, Any]:
     """The answer as a server sends it; `ValueError` where it does not fit what was asked."""
     if not isinstance(given, dict):
-        raise ValueError("an answer is an object with `text` or `probabilities`")  # noqa: TRY004 (as any misfit)
+        raise ValueError("an answer is an object with `text` or `probabilities`")  # noqa: TRY004 (its text is wrong)
     if "probabilities" in given:
         text, tokens = _label(asked, given["probabilities"])
     else:
