@@ -179,7 +179,10 @@ def test_it_says_again_what_was_not_caught(library: Library, reader: Reader) -> 
 
 
 def test_five_checks_are_answered_in_one_breath(library: Library, reader: Reader) -> None:
-    checks = "I'm sorry you feel so tired. Do you take any medicines? Have you noticed black stools? Do you have stomach pain? Have you ever fainted?"
+    checks = (
+        "I'm sorry you feel so tired. Do you take any medicines? Have you noticed black stools? "
+        "Do you have stomach pain? Have you ever fainted?"
+    )
     with talk(library, reader, "clinical-intake/tired-and-dizzy") as one:
         reply = one.reply(checks)
         assert {"no_prescriptions", "black_stools", "burning_stomach", "went_down"} <= set(reply.disclosed)
