@@ -72,11 +72,18 @@ def quantities(text: str) -> tuple[Quantity, ...]:
 def within(bounds: Amount, text: str) -> bool:
     """Whether a text names a number within the bounds; one that need not name any may name none."""
     named = amounts(text)
-    if bounds.may_be_missing and not named:
+    if bounds.may_be_missing and not any(_is_near(bounds, amount) for amount in named):
+        # "The last two", "the card ending 0418": no figure of the kind that is meant.
         return True
     fits = any(in_bounds(bounds, amount) for amount in named)
     # "Two charges of 14.99" names their sum.
     return fits or (bounds.may_be_missing and any(in_bounds(bounds, a * b) for a in named for b in named))
+
+
+def _is_near(bounds: Amount, amount: float) -> bool:
+    """Whether a number may be a figure of the same kind: a quarter of it to four times as much."""
+    low, high = bounds.at_least or 0.0, bounds.at_most or float("inf")
+    return low / 4 <= amount <= high * 4
 
 
 def in_bounds(bounds: Amount, amount: float | None) -> bool:

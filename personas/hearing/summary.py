@@ -28,7 +28,8 @@ def misquoted(case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence
         checks = sentence.does(Act.RECAP, Act.CHECK) or form_of(sentence.text) is Form.POLAR
         if sentence.does(Act.PROPOSE) or not checks:
             continue
-        for value, unit in counted_in(sentence.text):
+        named = counted_in(sentence.text)
+        for value, unit in named:
             if unit != DAY and not sentence.does(Act.RECAP):
                 # "Is it all right if I ring in three days?" sums up nothing.
                 continue
@@ -36,7 +37,8 @@ def misquoted(case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence
             if len(topics) == 1 and f"{value:g} {unit}" not in offered:
                 [(name, values)] = topics.items()
                 worked_out = {a + b for a in values for b in values} | {abs(a - b) for a in values for b in values}
-                if value not in values | worked_out:
+                right = any(other in values and counted == unit for other, counted in named)
+                if not right and value not in worked_out:
                     return name
     return None
 

@@ -145,7 +145,9 @@ def _left(case: CompiledCase, hearing: Hearing, aside: Aside, body: tuple[Move, 
     answered |= {each.quote for each in hearing.answered}
     answered |= {hearing.haggles} if hearing.haggles is not None else set()
     answered |= {hearing.dealing.quote} if hearing.dealing is not None else set()
-    asking = (s for s in reversed(hearing.reading.readable) if s.does(Act.ASK) or is_question(s))
+    asking = (
+        s for s in reversed(hearing.reading.readable) if s.does(Act.ASK) or (is_question(s) and not s.does(Act.PROPOSE))
+    )
     return next((s for s in asking if s.text not in answered), None)
 
 
