@@ -37,7 +37,7 @@ SURER = 0.1
 HARDLY = 0.3
 """A topic that is less likely than this among topics and background gives way to what is recalled."""
 NEAREST = 0.3
-"""Enough where nothing else answers a turn: an author's line that is next to it, before "I couldn't say"."""
+"""Enough where nothing else answers a turn: a line of the background that is next to it, before "I couldn't say"."""
 BESIDE_ANSWER = 0.5
 """Enough for a question that is left over beside others that are answered."""
 _MAY = (Act.ASK, Act.INVITE, Act.PROPOSE, Act.CHECK)
@@ -107,8 +107,9 @@ def aside_of(
         asked = [each for each in hearing.asked if each.question == sentence.text]
         needed, rival = _needed(state, asked), max(about.values(), default=0.0)
         own, common = _likeliest(case, state, hearing, candidates)
-        beside = max((each for each in (own, common) if each), key=lambda each: each[0].confidence, default=None)
-        if beside is not None and beside[0].confidence >= NEAREST:
+        # The author's line first; what any persona could say ("Say that again?") is better than that it cannot tell.
+        beside = next((each for each in (own, common) if each and each[0].confidence >= NEAREST), None)
+        if beside is not None:
             nearest[sentence.text] = Recalled(beside[1].id, sentence.text, beside[0].confidence)
         brought = ((own, needed), (common, max(needed, CERTAIN)))
         found_now = next((each for each, least in brought if each and least <= each[0].confidence > rival), None)

@@ -61,9 +61,9 @@ async def evaluated(lab: Client, agent: Json, *, seeds: list[int] | None = None,
 
 
 async def test_an_agent_is_added_listed_read_and_deleted(inner: House, lab: Client) -> None:
-    first = await add(lab, "http://127.0.0.1:9", temperature=0.5)
+    first = await add(lab, "http://127.0.0.1:9009", temperature=0.5)
     inner.clock.advance(timedelta(seconds=1))
-    second = await add(lab, "http://127.0.0.1:9", name="Berta", api_key=CANARY)
+    second = await add(lab, "http://127.0.0.1:9009", name="Berta", api_key=CANARY)
     assert first["agent_id"].startswith("agent_")
     assert (first["kind"], first["temperature"], first["has_api_key"]) == ("endpoint", 0.5, False)
     assert second["has_api_key"]
@@ -131,7 +131,7 @@ async def test_an_agent_that_was_allowed_once_is_told_of_the_setting_as_well(
     data: Path, matcher: Matcher, library: Library
 ) -> None:
     async with running_house(data, matcher, library, agent_private_addresses=True) as lax, lax.client() as client:
-        agent = await add(client, "http://127.0.0.1:9")
+        agent = await add(client, "http://127.0.0.1:9009")
     async with running_house(data, matcher, library) as strict, strict.client() as client:
         body = {"messages": [{"role": "user", "content": "Hello."}]}
         response = await client.call("POST", f"/agents/{agent['agent_id']}/chat", body)
@@ -266,7 +266,7 @@ async def test_jobs_of_agents_say_what_they_lack(lab: Client) -> None:
         assert_error(await lab.call("POST", "/jobs", {"type": "evaluate_agent", **fields}), 400, "invalid_request")
     unknown = {"type": "evaluate_agent", "agent": {"agent_id": "agent_x"}, **WHERE}
     assert_error(await lab.call("POST", "/jobs", unknown), 404, "agent_not_found")
-    agent = await add(lab, "http://127.0.0.1:9")
+    agent = await add(lab, "http://127.0.0.1:9009")
     nowhere = {"type": "evaluate_agent", "agent": {"agent_id": agent["agent_id"]}}
     assert_error(await lab.call("POST", "/jobs", nowhere), 400, "invalid_request")
 
@@ -275,7 +275,7 @@ async def test_having_an_agent_play_takes_a_key_that_may_play(inner: House) -> N
     player, scorer_only = await inner.key("acme"), await inner.key("acme", scopes=[Scope.SCORE])
     inner.end_development_mode()
     async with inner.client(player) as owner, inner.client(scorer_only) as scorer:
-        agent = await add(owner, "http://127.0.0.1:9")
+        agent = await add(owner, "http://127.0.0.1:9009")
         body = {"type": "evaluate_agent", "agent": {"agent_id": agent["agent_id"]}, **WHERE}
         assert_error(await scorer.call("POST", "/jobs", body), 403, "insufficient_scope")
 

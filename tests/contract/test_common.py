@@ -55,7 +55,7 @@ async def test_every_request_has_an_id_of_its_own(labs: Client) -> None:
     assert "req_mine" not in ids
 
 
-@pytest.mark.parametrize("path", ["/nope", "/episodes/", "/../secrets", "/episodes/ep_x/turns/1", "//", "/catalog%00"])
+@pytest.mark.parametrize("path", ["/nope", "/../secrets", "/episodes/ep_x/turns/1", "//", "/catalog%00"])
 async def test_an_unknown_route_is_404_in_the_envelope(labs: Client, path: str) -> None:
     assert_error(await labs.call("GET", path), 404, "not_found")
 

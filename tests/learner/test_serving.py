@@ -331,7 +331,7 @@ def test_transcripts_of_a_stored_policy_are_those_of_the_server(tmp_path: Path) 
         asked = Asked(["c/s"], 2, url=url, max_tokens=4, system="Be kind.", transcripts=True)
         found = measure_stored(str(tmp_path / "model"), "best", asked)
         write(found.transcripts, path)
-    played, failed = lines_of(path)
+    played, failed = sorted(lines_of(path), key=lambda row: "error" in row)
     assert played["messages"] == [{"role": "system", "content": "Be kind."}, *server.logs["ep_1"]]
     assert played["reward"] == server.rewards["ep_1"][-1]
     assert failed["error"]["code"] == "bad_request"
