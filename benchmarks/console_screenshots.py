@@ -8,6 +8,7 @@ need as well.
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -36,6 +37,7 @@ SAID = (
 
 def main() -> None:
     """Play, visit, take the pictures."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     chromium = os.environ.get("LABS_CHROMIUM") or shutil.which("chromium")
     if chromium is None:
         sys.exit("console_screenshots: Chromium is not installed; apt-get install chromium")
