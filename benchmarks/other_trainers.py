@@ -121,7 +121,9 @@ def with_verifiers(url: str) -> tuple[list[float], float, list[int]]:
         max_turns=len(LINES),
     )
     [task] = LabsTaskset(config).load()
-    left, rewards, metrics = list(LINES), [], {}
+    left = list(LINES)
+    rewards: list[float] = []
+    metrics: dict[str, float] = {}
 
     class Interaction:
         trace = SimpleNamespace(
@@ -157,7 +159,7 @@ def expected(url: str) -> float:
 def _tokenizer(path: str) -> Any:
     from transformers import AutoTokenizer
 
-    return AutoTokenizer.from_pretrained(path)
+    return AutoTokenizer.from_pretrained(path)  # type: ignore[no-untyped-call]
 
 
 def main() -> None:

@@ -20,12 +20,14 @@ import torch
 
 from benchmarks.processes import ROOT
 from learner import checkpoint, config, loop, offline
-from learner.conversations import RowError, pair_of
+from learner.conversations import pair_of
 from learner.metrics import read_metrics
 from learner.models import load
 from learner.presets import preset_file
+from learner.rows import RowError
 from learner.run import Run, open_run
 from trainer_client import AsyncLabsClient
+from trainer_client.chat.dialogue import ChatError
 
 KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "grpo": ("grpo", ()),
@@ -240,7 +242,7 @@ def _can_be_written(line: str, run: Run) -> bool:
     """Whether the tiny model's words spell both sides: two of them, said without a space, make one it does not have."""
     try:
         pair_of(json.loads(line), run.renderer, run.tokenizer)
-    except RowError:
+    except (RowError, ChatError):
         return False
     return True
 
