@@ -159,7 +159,7 @@ def expected(url: str) -> float:
 def _tokenizer(path: str) -> Any:
     from transformers import AutoTokenizer
 
-    return AutoTokenizer.from_pretrained(path)  # type: ignore[no-untyped-call]
+    return AutoTokenizer.from_pretrained(path)
 
 
 def main() -> None:
@@ -179,7 +179,7 @@ def main() -> None:
         if importlib.util.find_spec(name) is None:
             print(f"{name}: not installed")
             continue
-        turns, total, mask = way()
+        turns, total, mask = way()  # type: ignore[no-untyped-call]
         same = "the same" if abs(total - reward) < 1e-6 else "ANOTHER"
         print(f"{name}: {total:.6f}, {same}; by turn {turns}; {sum(mask)} of {len(mask)} tokens are trained")
 
