@@ -27,6 +27,7 @@ from learner.presets import preset_file
 from learner.rows import RowError
 from learner.run import Run, open_run
 from trainer_client import AsyncLabsClient
+from trainer_client.chat.dialogue import ChatError
 
 KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "grpo": ("grpo", ()),
@@ -241,7 +242,7 @@ def _can_be_written(line: str, run: Run) -> bool:
     """Whether the tiny model's words spell both sides: two of them, said without a space, make one it does not have."""
     try:
         pair_of(json.loads(line), run.renderer, run.tokenizer)
-    except RowError:
+    except (RowError, ChatError):
         return False
     return True
 

@@ -133,7 +133,7 @@ def _check_spelled(ids: Sequence[int], renderer: Renderer, tokenizer: Tokenizer)
 
 
 def pair_of(row: Mapping[str, Any], renderer: Renderer, tokenizer: Tokenizer) -> Pair:
-    """One row of a preference file; raises RowError where it cannot be learned from."""
+    """One row of a preference file; raises RowError or ChatError where it cannot be learned from."""
     better, worse = _messages(row, "chosen", "assistant"), _messages(row, "rejected", "assistant")
     if "prompt" in row:
         prompt = _messages(row, "prompt", "user")
