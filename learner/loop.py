@@ -71,7 +71,7 @@ async def _train(
     run: Run, client: AsyncLabsClient, say: Say, asked_to_end: Callable[[], bool], now: Now, *, wrap: Wrap
 ) -> None:
     await asyncio.to_thread(run.engine.sync, run.ranks)
-    stages = await open_stages(run.config, client, run.patience(say))
+    stages = await open_stages(run.config, client, run.retry_policy(say))
     rollouts = wrap(run.rollouts(client, stages.of(0), say))
     ahead = _ahead(run, client, stages, say=say, now=now, wrap=wrap)
     try:
@@ -328,14 +328,14 @@ def _mean_of(values: Sequence[float | None]) -> float:
 
 async def save_samples(run: Run, client: AsyncLabsClient, collected: Collected, say: Say) -> None:
     """Keep a few transcripts to read: the first seeds, the same ones before and after."""
-    parts, patience = [], run.patience(say)
+    parts, retry_policy = [], run.retry_policy(say)
     for trajectory in collected.trajectories[: run.config.evaluation.samples]:
         lines = [f"seed {trajectory.seed}, reward {trajectory.reward:.3f}, {trajectory.terminal_reason}", ""]
         if not trajectory.episode_id:  # there is no log of it but its tokens
             parts.append("\n".join([*lines, run.tokenizer.decode(list(trajectory.ids))]))
             continue
         try:
-            episode = await patience.ask(functools.partial(_log_of, client, trajectory.episode_id))
+            episode = await retry_policy.ask(functools.partial(_log_of, client, trajectory.episode_id))
         except LabsError as error:
             why = f"the transcript of seed {trajectory.seed} cannot be fetched: {error.explanation}"
             say(why)

@@ -20,9 +20,9 @@ from pydantic import ValidationError
 from learner.display import Now, silent
 from learner.failures import EPISODE_ERROR, TURN_TOO_LONG, Failure, context_full, messages_of
 from learner.generate.session import Completion, Continuation, Generator, Session
-from learner.patience import Patience
+from learner.retry import OutageRetryPolicy
 from learner.types import Group, Segment, Trajectory
-from learner.wave import Answered, Said, Started, Wanted, Wave
+from learner.wave import Answered, EpisodeSpec, PolicyTurn, Started, Wave
 from trainer_client import AsyncLabsClient, LabsError
 from trainer_client.chat.tokens import Renderer, Spoken
 from trainer_client.chat.tools import Result, for_template, message_of, results_of
@@ -195,14 +195,14 @@ class Rollouts:
         stage: Stage,
         *,
         waves: int | Callable[[], int] = 2,
-        patience: Patience | None = None,
+        retry_policy: OutageRetryPolicy | None = None,
     ) -> None:
         """`waves`: in how many batches episodes are played, or what says so before each collection."""
         self._generator = generator
         self._renderer = renderer
         self._stage = stage
         self._waves = waves if callable(waves) else lambda: waves
-        self._server = Wave(client, patience or Patience())
+        self._server = Wave(client, retry_policy or OutageRetryPolicy())
         self._renderers: dict[str, Renderer] = {}
         self._model_room = asyncio.Lock()
         self._generating_s = 0.0
@@ -269,7 +269,7 @@ class Rollouts:
 
     async def _open(self, episodes: Sequence[_Episode]) -> None:
         wanted = [
-            Wanted(stage.collection, stage.scenario, episode.seed, stage.max_turns, stage.reward_config)
+            EpisodeSpec(stage.collection, stage.scenario, episode.seed, stage.max_turns, stage.reward_config)
             for episode in episodes
             for stage in [episode.stage]
         ]
@@ -313,7 +313,7 @@ class Rollouts:
             except ValidationError:
                 episode.stop(TURN_TOO_LONG)
         speaking = [episode for episode in episodes if episode.live]
-        said = [Said(each.episode_id, tuple(each.messages), each.stage.reward_config) for each in speaking]
+        said = [PolicyTurn(each.episode_id, tuple(each.messages), each.stage.reward_config) for each in speaking]
         for episode, answer in zip(speaking, await self._server.play(said), strict=True):
             if isinstance(answer, LabsError):
                 episode.error = Failure.of(answer)

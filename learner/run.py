@@ -31,11 +31,11 @@ from learner.metrics import MetricsFile, best_evaluation, evaluations, read_metr
 from learner.model import Policy
 from learner.models import check_device, check_path, load_checkpoint, load_given, with_lora
 from learner.overlap import Batch, load_batches, save_batches
-from learner.patience import Patience
 from learner.plan import remarks, shortage
 from learner.policies import policy_of, reference_of, renderer_of, warmed_up
 from learner.ranks import Ranks, SharedCollector, device_of, join_ranks
 from learner.recompute import recompute_layers
+from learner.retry import OutageRetryPolicy
 from learner.rollout import SAMPLING_RULES, Collector, Rollouts, Stage, share_of_sampling
 from learner.single_turn import PromptSource, SingleTurn, read_prompts
 from learner.split import split
@@ -121,19 +121,19 @@ class Run:
         """
         server, settings = self.config.server, self.config.rollout
         stage = stage or Stage(server.collection, server.scenario, server.max_turns)
-        patience = self.patience(say)
+        retry_policy = self.retry_policy(say)
         generator, found = generator or self.engine.generator, None
         if settings.single_turn:
             source = self._prompts()
-            found = SingleTurn(client, generator, self.renderer, stage, source=source, patience=patience)
+            found = SingleTurn(client, generator, self.renderer, stage, source=source, retry_policy=retry_policy)
         alone: Collector = found or Rollouts(
-            client, generator, self.renderer, stage, waves=lambda: self.waves, patience=patience
+            client, generator, self.renderer, stage, waves=lambda: self.waves, retry_policy=retry_policy
         )
         return alone if self.ranks.world == 1 else SharedCollector(alone, ranks or self.ranks)
 
-    def patience(self, say: Say = silent) -> Patience:
+    def retry_policy(self, say: Say = silent) -> OutageRetryPolicy:
         """How long a call waits for the server."""
-        return Patience(self.config.server.patience_s, say=say)
+        return OutageRetryPolicy(self.config.server.patience_s, say=say)
 
     def _prompts(self) -> PromptSource:
         if self.config.rollout.prompts is None:

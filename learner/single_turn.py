@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from learner.display import Now, Say, silent
 from learner.failures import TURN_TOO_LONG, Failure, context_full, messages_of
 from learner.generate.session import Completion, Continuation, Generator
-from learner.patience import Patience
+from learner.retry import OutageRetryPolicy
 from learner.rollout import Collected, Stage
 from learner.rows import RowError, read_rows
 from learner.seeds import FIRST_HELD_OUT_SEED
@@ -94,14 +94,14 @@ class SingleTurn:
         stage: Stage,
         *,
         source: PromptSource | None = None,
-        patience: Patience | None = None,
+        retry_policy: OutageRetryPolicy | None = None,
     ) -> None:
         self._client = client
         self._generator = generator
         self._renderer = renderer
         self._stage = stage
         self._source = source or PromptSource()
-        self._patience = patience or Patience()
+        self._retry_policy = retry_policy or OutageRetryPolicy()
         self._openings: dict[tuple[str, int], Prompt] = {}
 
     async def collect(
@@ -168,12 +168,12 @@ class SingleTurn:
 
     async def _opening(self, stage: Stage, seed: int) -> Prompt:
         """What an episode of this seed begins with; the episode itself is ended at once."""
-        answer = await self._patience.ask(
+        answer = await self._retry_policy.ask(
             lambda key: self._client.create_episode(
                 stage.collection, stage.scenario, seed=seed, observation_role="user", idempotency_key=key
             )
         )
-        await self._patience.ask(lambda _: self._client.delete_episode(answer.episode_id))
+        await self._retry_policy.ask(lambda _: self._client.delete_episode(answer.episode_id))
         renderer = self._renderer
         if stage.system is not None or answer.tools:
             renderer = renderer.within(stage.system, for_template(answer.tools))
@@ -221,7 +221,7 @@ class SingleTurn:
             )
         if items:
             try:
-                results = await self._patience.ask(lambda _: self._client.batch_evaluate(items))
+                results = await self._retry_policy.ask(lambda _: self._client.batch_evaluate(items))
             except LabsError as error:
                 return found | {_place(item): Failure.of(error) for item in items}
             for result in results:

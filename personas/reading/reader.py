@@ -24,7 +24,7 @@ from personas.reading.index import CaseIndex, index_of
 from personas.text.memory import KEPT_CHARS, Memory
 from personas.text.sentences import clauses, sentences
 from personas.text.wording import content_stems
-from personas.text.yield_point import breathe
+from personas.text.yield_point import yield_point
 
 __all__ = [
     "LocalReader",
@@ -353,7 +353,7 @@ def _sentence(
 def _portions(said: Sequence[_Said]) -> Iterator[Sequence[_Said]]:
     """Some at a time, with pauses."""
     for start in range(0, len(said), AT_ONCE):
-        breathe()
+        yield_point()
         yield said[start : start + AT_ONCE]
 
 

@@ -34,7 +34,7 @@ log = get_logger(__name__)
 async def accepted(
     websocket: WebSocket, scope: Scope, kind: Callable[[OpenConnections], LabConnections]
 ) -> AsyncIterator[Services | None]:
-    """Accept the socket of a key that has the scope, count it as open, and hold a place of that kind for its lab.
+    """Accept the socket of a key that has the scope, count it as open, and hold a slot of that kind for its lab.
 
     Yields None if the key may not open it, or if all places of the lab are taken. The handshake is then refused with
     the response of an HTTP call.
@@ -78,8 +78,8 @@ class Operator:
             await self.services.storage.require_room(self.lab)
         if self.lab is DEVELOPMENT_LAB:
             return
-        place = await self.services.places.enter(self.lab)
-        self.leaving.callback(self.services.places.leave, place)
+        slot = await self.services.concurrency_limit.enter(self.lab)
+        self.leaving.callback(self.services.concurrency_limit.leave, slot)
         self.services.usage.count(self.lab.lab_id, requests=1)
 
 

@@ -31,7 +31,7 @@ from reward_server.errors import BudgetExhausted
 from reward_server.llm.base import FailureKind, LlmFailed
 from reward_server.llm.breaker import Breaker
 from reward_server.llm.budget import Budget
-from reward_server.llm.caller import Calls, Chance, Limits, Meter
+from reward_server.llm.caller import Calls, ClockAndJitter, Limits, Meter
 
 ASKING = ("questions", "reading", "model", "systemone", "openai", "chat", "local")
 """The modules of this package whose program text says how a model is asked and what is read in its answer."""
@@ -52,12 +52,12 @@ class DecisionModel:
         budget: Budget | None = None,
         breaker: Breaker | None = None,
         meter: Meter | None = None,
-        chance: Chance | None = None,
+        timing: ClockAndJitter | None = None,
     ) -> None:
         self._provider = provider
         self._kept = kept
         self._calls: Calls[Request, Reply] = Calls(
-            provider, limits, lambda request: request.digest, budget=budget, breaker=breaker, meter=meter, chance=chance
+            provider, limits, lambda request: request.digest, budget=budget, breaker=breaker, meter=meter, timing=timing
         )
 
     @property

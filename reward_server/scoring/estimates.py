@@ -24,12 +24,12 @@ log = structlog.get_logger(__name__)
 
 Judges = Mapping[str, ConversationJudge]
 """By the name that composites call them."""
-Snapshot = Callable[[], Judges]
+TakeSnapshot = Callable[[], Judges]
 """Gives the judges of this moment; what it gave stays as it is, because another model may be activated any time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Panelists:
+class JudgeSnapshot:
     """The conversation judges that a call is scored with, and the scoring version that they make."""
 
     judges: Judges

@@ -44,7 +44,7 @@ from reward_server.server.engine import (
     reader_of,
     reward_model_service,
 )
-from reward_server.server.infrastructure import Given
+from reward_server.server.infrastructure import BuildInputs
 from reward_server.server.ports import Ports
 from reward_server.settings import Settings
 from reward_server.store.store import Store
@@ -113,13 +113,13 @@ async def load(stack: AsyncExitStack, settings: Settings, ports: Ports, metrics:
     )
 
 
-async def scoring_of(stack: AsyncExitStack, given: Given, store: Store, loaded: Loaded) -> Scoring:
+async def scoring_of(stack: AsyncExitStack, inputs: BuildInputs, store: Store, loaded: Loaded) -> Scoring:
     """Judges on what was loaded, and the scorer on all of them."""
-    settings, ports, metrics = given.settings, given.ports, given.metrics
+    settings, ports, metrics = inputs.settings, inputs.ports, inputs.metrics
     library, matcher, reader, threads = loaded.library, loaded.matcher, loaded.reader, loaded.threads
     model = await _language_model(stack, settings, ports, store, metrics)
     verdicts = VerdictCache(StoredVerdicts(store, ports.clock))
-    deciders = await _deciders(stack, given, store, matcher, verdicts)
+    deciders = await _deciders(stack, inputs, store, matcher, verdicts)
     if isinstance(reader, LocalReader):
         reader = reader_of(settings, reader, deciders.reader, metrics.llm.reader_fell_back)
     # Another one may have been activated since it was loaded.
@@ -139,11 +139,11 @@ async def scoring_of(stack: AsyncExitStack, given: Given, store: Store, loaded: 
 
 
 async def _deciders(
-    stack: AsyncExitStack, given: Given, store: Store, matcher: Matcher, verdicts: VerdictCache
+    stack: AsyncExitStack, inputs: BuildInputs, store: Store, matcher: Matcher, verdicts: VerdictCache
 ) -> Deciders:
     """The decision models; an SDK takes a second to import, so that is done off the loop."""
-    make = partial(deciders_of, meter=given.metrics.llm, clock=given.ports.clock)
-    deciders = await asyncio.to_thread(make, given.settings, matcher, verdicts, StoredLedger(store))
+    make = partial(deciders_of, meter=inputs.metrics.llm, clock=inputs.ports.clock)
+    deciders = await asyncio.to_thread(make, inputs.settings, matcher, verdicts, StoredLedger(store))
     stack.push_async_callback(deciders.close)
     for use, each in (("reader", deciders.reader), ("judges", deciders.judges)):
         if each is not None:

@@ -13,7 +13,7 @@ import pytest
 
 from learner.conversations import as_segments, read_conversations, read_pairs
 from learner.generate.session import Completion, Continuation
-from learner.patience import Patience
+from learner.retry import OutageRetryPolicy
 from learner.rollout import Rollouts, Stage
 from learner.serving import Speaker
 from learner.single_turn import Prompt
@@ -69,7 +69,7 @@ def played(name: str, lines: list[str], server: StageServer) -> tuple[Trajectory
         async with client_of(server) as client:
             stage = Stage("c", "s", system="You help.")
             sampler = Scripted(renderer, words, lines)
-            rollouts = Rollouts(client, sampler, renderer, stage, waves=1, patience=Patience(0.0))  # type: ignore[arg-type]
+            rollouts = Rollouts(client, sampler, renderer, stage, waves=1, retry_policy=OutageRetryPolicy(0.0))  # type: ignore[arg-type]
             return (await rollouts.collect([1], 1, (0,))).trajectories[0]
 
     return asyncio.run(go()), words, renderer

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from reward_server.llm.base import Answer, LlmFailed, Question, Usage
 from reward_server.llm.breaker import Breaker
 from reward_server.llm.budget import Budget
-from reward_server.llm.caller import Caller, Chance, Limits
+from reward_server.llm.caller import Caller, ClockAndJitter, Limits
 
 SECRET_KEY = "sk-ant-NeverShowThisKeyToAnybody-0123456789"
 PRIVATE = "the patient hides a second prescription"
@@ -64,8 +64,8 @@ class Time:
         self.slept.append(seconds)
         self.now += seconds
 
-    def chance(self, jitter: float = 1.0) -> Chance:
-        return Chance(monotonic=self.monotonic, sleep=self.sleep, jitter=lambda: jitter)
+    def timing(self, jitter: float = 1.0) -> ClockAndJitter:
+        return ClockAndJitter(monotonic=self.monotonic, sleep=self.sleep, jitter=lambda: jitter)
 
 
 Step = Answer | LlmFailed | Callable[[], Awaitable[Answer]]
@@ -162,7 +162,7 @@ class Desk:
             budget=budget,
             breaker=Breaker(self.time.monotonic, failures_to_open=failures_to_open, cool_down_s=10.0),
             meter=self.heard,
-            chance=self.time.chance(jitter),
+            timing=self.time.timing(jitter),
         )
 
 

@@ -289,7 +289,7 @@ async def test_over_the_wire_attempts_are_counted_and_bounded(
     script = [Fail(Mode.OVERLOADED), Fail(Mode.RESET), GOOD]
     with ScriptedProvider(script) as server:
         desk = a_desk()
-        caller = Caller(provider("m", SECRET_KEY, base_url=server.url), Limits(), chance=desk.time.chance())
+        caller = Caller(provider("m", SECRET_KEY, base_url=server.url), Limits(), timing=desk.time.timing())
         await caller.ask(a_question(), lab_id="acme")
         assert [sent.headers["x-stainless-retry-count"] for sent in server.asked] == ["0", "0", "0"]
         questions = [a_question(user=str(number)) for number in range(40)]
