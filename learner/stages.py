@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from learner.config import Config, ConfigError
 from learner.retry import OutageRetryPolicy
-from learner.rollout import Stage
+from learner.rollout import RolloutStage
 from learner.sections import ServerSection
 from learner.suggestions import nearest
 from trainer_client import AsyncLabsClient
@@ -26,10 +26,10 @@ from trainer_client.wire.reward import RewardConfig
 class Stages:
     """Where a run trains, and where it is measured."""
 
-    training: tuple[Stage, ...]
-    held_out: tuple[Stage, ...]
+    training: tuple[RolloutStage, ...]
+    held_out: tuple[RolloutStage, ...]
 
-    def of(self, number: int, *, held_out: bool = False) -> Stage:
+    def of(self, number: int, *, held_out: bool = False) -> RolloutStage:
         """Stages take turns."""
         stages = self.held_out if held_out else self.training
         return stages[number % len(stages)]
@@ -78,7 +78,7 @@ async def resolve_stages(
     rewards: Mapping[str, Any] | None = None,
     *,
     retry_policy: OutageRetryPolicy | None = None,
-) -> list[Stage]:
+) -> list[RolloutStage]:
     """Scenarios by name, each with the system prompt that `style` says; a collection stands for all of it.
 
     `rewards` is the reward configuration of the episodes.
@@ -120,7 +120,7 @@ def _resolve(catalog: CatalogResponse, wanted: Sequence[str], where: str) -> lis
     return found
 
 
-def _with_card(server: ServerSection, style: str, collection: str, scenario: ScenarioSummary) -> Stage:
+def _with_card(server: ServerSection, style: str, collection: str, scenario: ScenarioSummary) -> RolloutStage:
     text = {"card": f"{scenario.name}. {scenario.description}", "none": None}.get(style, style)
     turns = None if server.max_turns is None else min(server.max_turns, scenario.max_turns)
     return _stage(server, collection, scenario.slug, text, turns)
@@ -128,5 +128,5 @@ def _with_card(server: ServerSection, style: str, collection: str, scenario: Sce
 
 def _stage(
     server: ServerSection, collection: str, scenario: str, system: str | None, turns: int | None = None
-) -> Stage:
-    return Stage(collection, scenario, turns or server.max_turns, system, reward_config(server))
+) -> RolloutStage:
+    return RolloutStage(collection, scenario, turns or server.max_turns, system, reward_config(server))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from learner.retry import OutageRetryPolicy
-from learner.rollout import Collected, Stage
+from learner.rollout import Collected, RolloutStage
 from trainer_client import AsyncLabsClient, Rollout
 from trainer_client.chat.tools import for_template, in_chat
 
@@ -17,7 +17,7 @@ AT_ONCE = 16
 Record = Mapping[str, Any]
 
 
-async def of_collected(client: AsyncLabsClient, collected: Collected, stages: Sequence[Stage]) -> list[Record]:
+async def of_collected(client: AsyncLabsClient, collected: Collected, stages: Sequence[RolloutStage]) -> list[Record]:
     """Of episodes that were played here: what was said is on the server. `stages` says where each group was played."""
     room, retry_policy = asyncio.Semaphore(AT_ONCE), OutageRetryPolicy()
 

@@ -23,7 +23,7 @@ from reward_server.api.cursor import CursorCodec
 from reward_server.api.edge import require_json
 from reward_server.api.errors import json_response
 from reward_server.api.operation import operation_of
-from reward_server.api.readiness import Readiness
+from reward_server.api.readiness import ReadinessChecks
 from reward_server.auth.actor import Actor
 from reward_server.auth.asking import ask_as
 from reward_server.auth.audit import AuditLog
@@ -94,7 +94,7 @@ class Services:
     training_runs: TrainingRunService
     metrics: Metrics
     traces: Traces
-    readiness: Readiness
+    readiness: ReadinessChecks
     concurrency_limit: LabConcurrencyLimit
     connections: OpenConnections
     compute: ComputeBudget

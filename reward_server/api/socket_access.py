@@ -65,7 +65,7 @@ async def _let_in(
 
 
 @dataclass
-class Operator:
+class OperationAccess:
     """The lab behind one operation."""
 
     lab: Lab
@@ -84,7 +84,7 @@ class Operator:
 
 
 @asynccontextmanager
-async def admitted(websocket: WebSocket, services: Services, trace: dict[str, Any]) -> AsyncIterator[Operator]:
+async def admitted(websocket: WebSocket, services: Services, trace: dict[str, Any]) -> AsyncIterator[OperationAccess]:
     """The lab of an operation, counted against its limit as a request is."""
     async with AsyncExitStack() as leaving:
         if services.stopping.is_set():
@@ -98,7 +98,7 @@ async def admitted(websocket: WebSocket, services: Services, trace: dict[str, An
         if decision is not None and not decision.allowed:
             services.metrics.rate_limited.inc()
             raise RateLimited(retry_after_s=decision.retry_after_s)
-        yield Operator(lab, services, leaving)
+        yield OperationAccess(lab, services, leaving)
 
 
 def leave_trace(

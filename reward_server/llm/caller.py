@@ -26,14 +26,14 @@ from reward_server.llm.answers import strict_schema
 from reward_server.llm.base import (
     TRANSIENT,
     Answer,
-    Answering,
-    Asked,
     ChatProvider,
     FailureKind,
     LlmFailed,
     Provider,
+    ProviderAnswer,
+    ProviderRequest,
     Question,
-    Usage,
+    TokenUsage,
 )
 from reward_server.llm.breaker import Breaker
 from reward_server.llm.budget import Booking, Budget
@@ -54,14 +54,14 @@ SETTLED_WITHIN_S = 3.0
 MOST_LEFT_OUT = 3
 """A model may refuse temperature, seed and the cache's key, and says so of one at a time."""
 
-AskedT = TypeVar("AskedT", bound=Asked)
-AnswerT = TypeVar("AnswerT", bound=Answering)
+AskedT = TypeVar("AskedT", bound=ProviderRequest)
+AnswerT = TypeVar("AnswerT", bound=ProviderAnswer)
 
 
-class Meter(Protocol):
+class CallMeter(Protocol):
     """Is told what happens; metrics implement it."""
 
-    def attempted(self, provider: str, outcome: str, seconds: float, usage: Usage) -> None:
+    def attempted(self, provider: str, outcome: str, seconds: float, usage: TokenUsage) -> None:
         """One attempt ended: `answered`, `cancelled` or the kind of failure."""
 
     def failed(self, provider: str, kind: str) -> None:
@@ -80,7 +80,7 @@ class Meter(Protocol):
 class SilentMeter:
     """A meter that nobody reads."""
 
-    def attempted(self, provider: str, outcome: str, seconds: float, usage: Usage) -> None:
+    def attempted(self, provider: str, outcome: str, seconds: float, usage: TokenUsage) -> None:
         """Nothing."""
 
     def failed(self, provider: str, kind: str) -> None:
@@ -97,7 +97,7 @@ class SilentMeter:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CallLimits:
     """How long, how often and how many at once."""
 
     deadline_s: float = 30.0
@@ -117,18 +117,18 @@ class ClockAndJitter:
     """Uniform in [0, 1)."""
 
 
-class Calls(Generic[AskedT, AnswerT]):
+class ProviderCaller(Generic[AskedT, AnswerT]):
     """One provider of whatever is asked and answered, with everything that belongs around it."""
 
     def __init__(
         self,
         provider: Provider[AskedT, AnswerT],
-        limits: Limits,
+        limits: CallLimits,
         digest: Callable[[AskedT], str],
         *,
         budget: Budget | None = None,
         breaker: Breaker | None = None,
-        meter: Meter | None = None,
+        meter: CallMeter | None = None,
         timing: ClockAndJitter | None = None,
     ) -> None:
         self._provider = provider
@@ -257,12 +257,12 @@ class Calls(Generic[AskedT, AnswerT]):
             answer = await self._provider.complete(question, left if last else left * SHARE_OF_AN_ATTEMPT)
             used, outcome = answer.usage, "answered"
         except LlmFailed as failed:
-            used, outcome = failed.usage or Usage(), str(failed.kind)
+            used, outcome = failed.usage or TokenUsage(), str(failed.kind)
             raise
         else:
             return answer
         finally:
-            self._meter.attempted(self._provider.name, outcome, self._timing.monotonic() - began, used or Usage())
+            self._meter.attempted(self._provider.name, outcome, self._timing.monotonic() - began, used or TokenUsage())
             if booking is not None and self._budget is not None:
                 await self._settle(self._budget, booking, _charged(booking, outcome, used))
 
@@ -282,24 +282,24 @@ class Calls(Generic[AskedT, AnswerT]):
         task.add_done_callback(self._settling.discard)
         return task
 
-    async def _settle(self, budget: Budget, booking: Booking, usage: Usage) -> None:
+    async def _settle(self, budget: Budget, booking: Booking, usage: TokenUsage) -> None:
         """Settle, even if whoever waits for it leaves; nobody waits for long."""
         done, _ = await asyncio.wait([self._finish(budget.settle(booking, usage))], timeout=SETTLED_WITHIN_S)
         for settled in done:
             settled.result()
 
 
-class Caller(Calls[Question, Answer]):
+class LanguageModelCaller(ProviderCaller[Question, Answer]):
     """A `LanguageModel`: one chat provider with everything that belongs around it."""
 
     def __init__(
         self,
         provider: ChatProvider,
-        limits: Limits,
+        limits: CallLimits,
         *,
         budget: Budget | None = None,
         breaker: Breaker | None = None,
-        meter: Meter | None = None,
+        meter: CallMeter | None = None,
         timing: ClockAndJitter | None = None,
     ) -> None:
         super().__init__(provider, limits, digest_of, budget=budget, breaker=breaker, meter=meter, timing=timing)
@@ -315,7 +315,7 @@ class Caller(Calls[Question, Answer]):
 async def _given_back(budget: Budget, booking: asyncio.Task[Booking]) -> None:
     """Undo a booking that is still being made; one that fails needs nothing."""
     with suppress(BudgetExhausted, StoreUnavailable):
-        await budget.settle(await booking, Usage(), calls=0)
+        await budget.settle(await booking, TokenUsage(), calls=0)
 
 
 def _is_put_otherwise(failed: LlmFailed) -> bool:
@@ -323,17 +323,17 @@ def _is_put_otherwise(failed: LlmFailed) -> bool:
     return failed.kind is FailureKind.REJECTED and failed.retry_after_s == 0.0
 
 
-def _charged(booking: Booking, outcome: str, used: Usage | None) -> Usage:
+def _charged(booking: Booking, outcome: str, used: TokenUsage | None) -> TokenUsage:
     """What a lab pays: what was used, else nothing.
 
     An answer without usage costs its estimate. Whoever leaves pays for the reading: otherwise one could ask for
     nothing by always leaving.
     """
     if outcome == "cancelled":
-        return Usage(input_tokens=booking.estimate.input_tokens)
-    if outcome == "answered" and used in (None, Usage()):
+        return TokenUsage(input_tokens=booking.estimate.input_tokens)
+    if outcome == "answered" and used in (None, TokenUsage()):
         return booking.estimate
-    return used or Usage()
+    return used or TokenUsage()
 
 
 def digest_of(question: Question) -> str:

@@ -38,12 +38,20 @@ from reward_server.errors import (
     ScenarioError,
     ScenarioNotFound,
 )
-from reward_server.judges.base import Case, Outcome, Status, Verdict
+from reward_server.judges.base import Case, Outcome, Verdict, VerdictStatus
 from reward_server.judges.cascade import OpenQuestion
 from reward_server.judges.estimate import Estimate
 from reward_server.judges.panel import Panel
 from reward_server.scoring.aggregate import Aggregate, aggregate, considered, fired_caps
-from reward_server.scoring.compose import RUBRIC, RUBRIC_ALONE, Composite, Value, combine, composite_of, lower_bound
+from reward_server.scoring.compose import (
+    RUBRIC,
+    RUBRIC_ALONE,
+    ScoringComposite,
+    Value,
+    combine,
+    composite_of,
+    lower_bound,
+)
 from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.echoes import without_echoes
 from reward_server.scoring.estimates import (
@@ -59,10 +67,10 @@ from reward_server.scoring.estimates import (
     way_out,
 )
 from reward_server.scoring.gates import Gate, closed_gates
-from reward_server.scoring.metering import Meter
+from reward_server.scoring.metering import ScoringMeter
 from reward_server.scoring.scored import FAILURE_CRITERION, Scored, Unscored, moments_of, or_raise
 from reward_server.scoring.version import scoring_version
-from reward_server.transcripts.transcript import Spoken, Transcript
+from reward_server.transcripts.transcript import SpokenMessage, Transcript
 from reward_server.transcripts.weight import HEAVY, weight
 from scenarios.library import Library, SealedScenario
 from scenarios.schema import Criterion, Rubric
@@ -118,7 +126,7 @@ class _Open:
 
     case: Case
     config: RewardConfig
-    composite: Composite
+    composite: ScoringComposite
     criteria: tuple[Criterion, ...]
     gates: tuple[Gate, ...]
     verdicts: Mapping[str, Verdict]
@@ -182,7 +190,7 @@ class Scorer:
         self._threads = threads
         self._temperaments = temperaments or {}
         self._take_snapshot = conversation_judges
-        self.meter: Meter | None = None
+        self.meter: ScoringMeter | None = None
         """Counts what is scored, where somebody wants to know."""
         self.telling: Telling | None = None
         """Decides what a key may be told, where there are keys."""
@@ -200,12 +208,12 @@ class Scorer:
         """What decides here, for the metadata of an evaluation."""
         return self._panel.name
 
-    def read(self, collection: str, scenario: str, messages: Sequence[Spoken], agent_role: Role) -> Transcript:
+    def read(self, collection: str, scenario: str, messages: Sequence[SpokenMessage], agent_role: Role) -> Transcript:
         """The transcript of messages, its tool calls checked against the scenario's tools."""
         return Transcript.from_messages(messages, agent_role, self._open(collection, scenario).card.tools)
 
     async def read_off_the_loop(
-        self, collection: str, scenario: str, messages: Sequence[Spoken], agent_role: Role
+        self, collection: str, scenario: str, messages: Sequence[SpokenMessage], agent_role: Role
     ) -> Transcript:
         """The same on the event loop: a long one is read in a thread."""
         if sum(map(weight, messages)) < HEAVY:
@@ -400,7 +408,7 @@ class Scorer:
         record = replay(scenario.case, transcript.opening, heard, self._reader, self._matcher, scenario.card.max_turns)
         return record, sum(clear.recited for clear in cleared)
 
-    def _composite(self, request: ScoreRequest) -> Composite:
+    def _composite(self, request: ScoreRequest) -> ScoringComposite:
         """What makes up the reward: a request's word wins over the scenario's."""
         if request.config.composite is not None:
             return request.config.composite
@@ -483,7 +491,7 @@ def _failed(error: Exception, request: ScoreRequest | None) -> Unscored:
     return Unscored(LabsError())
 
 
-def _wanted(rubric: Rubric, config: RewardConfig, composite: Composite) -> tuple[Criterion, ...]:
+def _wanted(rubric: Rubric, config: RewardConfig, composite: ScoringComposite) -> tuple[Criterion, ...]:
     """The criteria to be decided: all that run, or those that cap, or none where only others are heard."""
     if RUBRIC in composite.judges:
         return considered(rubric, config)
@@ -526,7 +534,7 @@ def _total(
         caps=total.caps,
         gates=half.gates,
         capped_by=tuple(dict.fromkeys(kind for kind, cap in limits if cap < value)),
-        abstained=tuple(v.criterion_id for v in ordered if v.status is Status.ABSTAINED),
+        abstained=tuple(v.criterion_id for v in ordered if v.status is VerdictStatus.ABSTAINED),
         coverage=round(total.coverage, 4),
         moments=moments_of(rubric, verdicts),
         scoring_version=snapshot.scoring_version,

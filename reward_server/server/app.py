@@ -51,7 +51,7 @@ from reward_server.server.chores import own, purge, settle_heap, warm
 from reward_server.server.infrastructure import BuildInputs, Infrastructure, build_infrastructure
 from reward_server.server.ports import Ports
 from reward_server.server.rehearsal import rehearse
-from reward_server.server.scoring import Scoring, load, scoring_of
+from reward_server.server.scoring import ScoringParts, load, scoring_of
 from reward_server.server.services import services_of
 from reward_server.settings import Settings
 from reward_server.telemetry.alerts.watch import alert_watch
@@ -163,7 +163,7 @@ async def _start(stack: AsyncExitStack, inputs: BuildInputs) -> Services:
 
 
 async def _begin_chores(
-    stack: AsyncExitStack, inputs: BuildInputs, infrastructure: Infrastructure, scoring: Scoring, loop_lag: LoopLag
+    stack: AsyncExitStack, inputs: BuildInputs, infrastructure: Infrastructure, scoring: ScoringParts, loop_lag: LoopLag
 ) -> None:
     """What goes on beside the requests."""
     settings, ports, metrics, store = inputs.settings, inputs.ports, inputs.metrics, infrastructure.store

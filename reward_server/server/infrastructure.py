@@ -26,7 +26,7 @@ from reward_server.store.occupancy import occupied
 from reward_server.store.store import Store
 from reward_server.telemetry.metrics import Metrics
 from reward_server.telemetry.traces import Traces
-from reward_server.webhooks.names import Names
+from reward_server.webhooks.names import NameLookups
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Infrastructure:
     audit: AuditLog
     outliving: Outliving
     idempotency: Idempotency
-    names: Names = field(default_factory=Names)
+    names: NameLookups = field(default_factory=NameLookups)
     """What labs give is looked up here alone."""
 
 

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from reward_server.server.chores import own, settle_heap, warm
 from reward_server.server.infrastructure import BuildInputs, build_infrastructure
-from reward_server.server.scoring import Loaded, scoring_of
+from reward_server.server.scoring import LoadedModels, scoring_of
 from reward_server.server.services import services_of
 from reward_server.telemetry.loop_lag import LoopLag
 from reward_server.telemetry.metrics import Metrics
 
 
-async def rehearse(stack: AsyncExitStack, inputs: BuildInputs, loaded: Loaded) -> None:
+async def rehearse(stack: AsyncExitStack, inputs: BuildInputs, loaded: LoadedModels) -> None:
     """Build all services once on a scratch database, and begin to encode the authored texts."""
     settings, ports = inputs.settings, replace(inputs.ports, turn=None)
     with tempfile.TemporaryDirectory(prefix="labs-standby-") as folder:

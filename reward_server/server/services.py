@@ -9,21 +9,21 @@ from dataclasses import dataclass
 from personas.case.library import load_temperaments
 from reward_server.agents.endpoint import Endpoints
 from reward_server.agents.leaderboard import Leaderboard
-from reward_server.agents.play import Player
+from reward_server.agents.play import AgentPlayer
 from reward_server.agents.sealing import Sealer
 from reward_server.agents.service import AgentService
 from reward_server.api.auth import Gatekeeper
 from reward_server.api.context import Services
 from reward_server.api.cursor import CursorCodec
-from reward_server.api.readiness import OK, Readiness
+from reward_server.api.readiness import OK, ReadinessChecks
 from reward_server.episodes.service import EpisodeService
-from reward_server.episodes.stage import Stage
+from reward_server.episodes.stage import PersonaStage
 from reward_server.evaluations.calibrated import Calibrator
 from reward_server.evaluations.drift import DriftService
 from reward_server.evaluations.ranking import RankingService
 from reward_server.evaluations.service import EvaluationService
 from reward_server.jobs.files import FileService
-from reward_server.jobs.kinds import Kind
+from reward_server.jobs.kinds import JobKind
 from reward_server.jobs.service import JobService
 from reward_server.judges.ruler import Ruler
 from reward_server.limits.compute_budget import ComputeBudget
@@ -40,7 +40,7 @@ from reward_server.server.background import Workers, file_limits, job_kinds, wor
 from reward_server.server.callers import tokens_of
 from reward_server.server.chores import own
 from reward_server.server.infrastructure import BuildInputs, Infrastructure
-from reward_server.server.scoring import Scoring, wording_of
+from reward_server.server.scoring import ScoringParts, wording_of
 from reward_server.shared_state.events import DATA_DELETED
 from reward_server.shared_state.redis_link import RedisLink
 from reward_server.store.store import Store
@@ -51,7 +51,7 @@ from reward_server.webhooks.service import WebhookService
 
 
 async def services_of(
-    stack: AsyncExitStack, inputs: BuildInputs, infrastructure: Infrastructure, scoring: Scoring, loop_lag: LoopLag
+    stack: AsyncExitStack, inputs: BuildInputs, infrastructure: Infrastructure, scoring: ScoringParts, loop_lag: LoopLag
 ) -> Services:
     """All that the routes call."""
     settings, clock, metrics, store = inputs.settings, inputs.ports.clock, inputs.metrics, infrastructure.store
@@ -71,7 +71,7 @@ async def services_of(
     agents = _agents(stack, inputs, infrastructure, scoring)
     kinds = job_kinds(
         evaluations=evaluations,
-        player=Player(agents, episodes, catalog),
+        player=AgentPlayer(agents, episodes, catalog),
         scorer=scoring.scorer,
         catalog=catalog,
         store=store,
@@ -140,13 +140,13 @@ async def services_of(
     )
 
 
-def _episodes(inputs: BuildInputs, infrastructure: Infrastructure, scoring: Scoring) -> EpisodeService:
+def _episodes(inputs: BuildInputs, infrastructure: Infrastructure, scoring: ScoringParts) -> EpisodeService:
     wording = wording_of(scoring.model, inputs.settings, inputs.metrics)
     vault, temperaments = scoring.library.vault, load_temperaments()
     episodes = EpisodeService(
         store=infrastructure.store,
         catalog=scoring.library.catalog,
-        stage=Stage(vault, temperaments, scoring.reader, scoring.matcher, scoring.threads, wording=wording),
+        stage=PersonaStage(vault, temperaments, scoring.reader, scoring.matcher, scoring.threads, wording=wording),
         scorer=scoring.scorer,
         idempotency=infrastructure.idempotency,
         clock=inputs.ports.clock,
@@ -160,7 +160,7 @@ def _episodes(inputs: BuildInputs, infrastructure: Infrastructure, scoring: Scor
 
 
 def _agents(
-    stack: AsyncExitStack, inputs: BuildInputs, infrastructure: Infrastructure, scoring: Scoring
+    stack: AsyncExitStack, inputs: BuildInputs, infrastructure: Infrastructure, scoring: ScoringParts
 ) -> AgentService:
     settings = inputs.settings
     private = settings.agent_private_addresses
@@ -178,12 +178,12 @@ def _agents(
     )
 
 
-def _tie_breaker(scoring: Scoring, metrics: Metrics) -> TieBreaker | None:
+def _tie_breaker(scoring: ScoringParts, metrics: Metrics) -> TieBreaker | None:
     """A language model or a decision model decides ties, where there is one."""
     return None if scoring.pairs is None else TieBreaker(scoring.pairs, scoring.library.vault, metrics)
 
 
-def _rankings(inputs: BuildInputs, infrastructure: Infrastructure, scoring: Scoring) -> RankingService:
+def _rankings(inputs: BuildInputs, infrastructure: Infrastructure, scoring: ScoringParts) -> RankingService:
     ruler = None if scoring.model is None else Ruler(scoring.model, scoring.reader)
     return RankingService(
         catalog=scoring.library.catalog,
@@ -205,7 +205,7 @@ class _Work:
 
 
 async def _jobs(
-    stack: AsyncExitStack, inputs: BuildInputs, infrastructure: Infrastructure, kinds: Mapping[str, Kind]
+    stack: AsyncExitStack, inputs: BuildInputs, infrastructure: Infrastructure, kinds: Mapping[str, JobKind]
 ) -> _Work:
     """Uploads and jobs, with the workers of this process."""
     settings, clock, store = inputs.settings, inputs.ports.clock, infrastructure.store
@@ -223,9 +223,9 @@ async def _jobs(
     return _Work(uploads, jobs, workers.wake)
 
 
-def _readiness(store: Store, scoring: Scoring, loop_lag: LoopLag, redis: RedisLink | None) -> Readiness:
+def _readiness(store: Store, scoring: ScoringParts, loop_lag: LoopLag, redis: RedisLink | None) -> ReadinessChecks:
     fixed = {
         "encoder": OK if scoring.matcher.version else "missing",
         "scenarios": OK if scoring.library.catalog.collections else "missing",
     }
-    return Readiness(store, scoring.threads, loop_lag, fixed=fixed, redis=redis)
+    return ReadinessChecks(store, scoring.threads, loop_lag, fixed=fixed, redis=redis)

@@ -22,7 +22,7 @@ from learner.loop import NoEpisodesError, summary
 from learner.model import Policy, rows_of
 from learner.objectives import LossInputs, policy_loss, ratio_metrics
 from learner.retry import OutageRetryPolicy
-from learner.rollout import Collected, Rollouts, Stage
+from learner.rollout import Collected, RolloutCollector, RolloutStage
 from learner.tiny import build_model
 from learner.types import Group
 from learner.update import Updater, UpdateSettings
@@ -248,7 +248,9 @@ def play(
 ) -> Collected:
     async def go() -> Collected:
         async with client_of(server or StageServer()) as client:
-            rollouts = Rollouts(client, generator, Renderer(words), Stage("c", "s"), retry_policy=retry_policy)
+            rollouts = RolloutCollector(
+                client, generator, Renderer(words), RolloutStage("c", "s"), retry_policy=retry_policy
+            )
             return await rollouts.collect([1], 2, (0,))
 
     return asyncio.run(go())

@@ -11,7 +11,7 @@ from reward_server.limits.compute_budget import ComputeBudget
 from reward_server.limits.concurrency_limit import LabConcurrencyLimit
 from reward_server.limits.token_bucket import MINUTE_S, LocalTokenBuckets
 from reward_server.shared_state.leases import LocalLeases
-from reward_server.store.records import Limits
+from reward_server.store.records import LabLimitsRow
 
 STANDARD = Lab(lab_id="acme", key_id="k", per_minute=60)
 OTHER = Lab(lab_id="zenith", key_id="z", per_minute=60)
@@ -75,8 +75,8 @@ async def test_a_lab_holds_three_quarters_of_the_places_and_gets_them_back() -> 
 
 async def test_a_lab_and_a_key_may_have_fewer_places() -> None:
     places = LabConcurrencyLimit(100, LocalLeases())
-    narrow = Lab(lab_id="acme", key_id="k", per_minute=60, limits=Limits(concurrency=2), concurrency=1)
-    wide = Lab(lab_id="acme", key_id="w", per_minute=60, limits=Limits(concurrency=2))
+    narrow = Lab(lab_id="acme", key_id="k", per_minute=60, limits=LabLimitsRow(concurrency=2), concurrency=1)
+    wide = Lab(lab_id="acme", key_id="w", per_minute=60, limits=LabLimitsRow(concurrency=2))
     held = await places.enter(narrow)
     with pytest.raises(TooManyAtOnce):
         await places.enter(narrow)
