@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from learner.plugins import Plugins
-from learner.wave import Answered, Said, Started, Wanted, Wave
+from learner.wave import Answered, EpisodeSpec, PolicyTurn, Started, Wave
 from trainer_client import LabsError
 from trainer_client.agent import AgentReply, ChatMessage
 from trainer_client.environments import Environment, Step
@@ -23,11 +23,11 @@ SERVER = "server"
 class Player(Protocol):
     """Starts episodes and plays turns in them; each gets its answer or its error."""
 
-    async def start(self, wanted: Sequence[Wanted]) -> list[Started | LabsError]:
+    async def start(self, wanted: Sequence[EpisodeSpec]) -> list[Started | LabsError]:
         """In the order of the episodes."""
         ...
 
-    async def play(self, said: Sequence[Said]) -> list[Answered | LabsError]:
+    async def play(self, said: Sequence[PolicyTurn]) -> list[Answered | LabsError]:
         """In the order of the turns, each of another episode."""
         ...
 
@@ -44,11 +44,11 @@ class Rescored:
     def __init__(self, player: Player, reward: RewardFunction) -> None:
         self._player, self._reward = player, reward
 
-    async def start(self, wanted: Sequence[Wanted]) -> list[Started | LabsError]:
+    async def start(self, wanted: Sequence[EpisodeSpec]) -> list[Started | LabsError]:
         """Start the episodes."""
         return await self._player.start(wanted)
 
-    async def play(self, said: Sequence[Said]) -> list[Answered | LabsError]:
+    async def play(self, said: Sequence[PolicyTurn]) -> list[Answered | LabsError]:
         """Play the turns, then score the conversations, all in one call of the reward function."""
         answers = await self._player.play(said)
         played = [place for place, answer in enumerate(answers) if not isinstance(answer, LabsError)]
@@ -58,7 +58,7 @@ class Rescored:
             answers[place] = answer
         return answers
 
-    def _rescored(self, pairs: Sequence[tuple[Said, Answered]]) -> list[Answered | LabsError]:
+    def _rescored(self, pairs: Sequence[tuple[PolicyTurn, Answered]]) -> list[Answered | LabsError]:
         conversations = [[*map(_chat, turn.messages), _heard(answer)] for turn, answer in pairs]
         contexts = [RewardContext(answer.reward, answer.scores or {}) for _, answer in pairs]
         try:
@@ -71,7 +71,7 @@ class Rescored:
         ]
 
     def _alone(
-        self, pair: tuple[Said, Answered], conversation: Sequence[ChatMessage], context: RewardContext
+        self, pair: tuple[PolicyTurn, Answered], conversation: Sequence[ChatMessage], context: RewardContext
     ) -> Answered | LabsError:
         """One conversation, where one of a batch failed: a failure costs its own episode and no other."""
         answer = pair[1]
@@ -92,11 +92,11 @@ class OwnEnvironment:
         self._running: dict[str, tuple[Environment, float]] = {}
         self._numbers = itertools.count()
 
-    async def start(self, wanted: Sequence[Wanted]) -> list[Started | LabsError]:
+    async def start(self, wanted: Sequence[EpisodeSpec]) -> list[Started | LabsError]:
         """Make an environment for each episode and begin its conversation."""
         return list(await asyncio.gather(*(asyncio.to_thread(self._start, each.seed) for each in wanted)))
 
-    async def play(self, said: Sequence[Said]) -> list[Answered | LabsError]:
+    async def play(self, said: Sequence[PolicyTurn]) -> list[Answered | LabsError]:
         """Take a step in the environment of each episode."""
         return list(await asyncio.gather(*(asyncio.to_thread(self._play, each) for each in said)))
 
@@ -116,7 +116,7 @@ class OwnEnvironment:
             expires_at="",
         )
 
-    def _play(self, said: Said) -> Answered | LabsError:
+    def _play(self, said: PolicyTurn) -> Answered | LabsError:
         environment, before = self._running[said.episode_id]
         message = said.messages[-1]
         try:
@@ -135,7 +135,7 @@ class OwnEnvironment:
         environment.close()
 
 
-def _answer(said: Said, step: Step, before: float) -> PlayedTurn:
+def _answer(said: PolicyTurn, step: Step, before: float) -> PlayedTurn:
     turn = sum(message.role == "assistant" for message in said.messages)
     played = PlayedTurn(
         episode_id=said.episode_id,

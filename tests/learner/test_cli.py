@@ -142,6 +142,7 @@ def test_an_algorithm_that_is_none_of_the_table_is_refused_by_name(
     assert f"algorithm.name: {name!r} is unknown" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_the_warm_up_says_that_nothing_is_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,6 +215,7 @@ def test_the_help_says_where_a_run_goes(command: str, default: str, capsys: pyte
     assert f"[default: ({default})]" in " ".join(re.sub("[│╭╮╰╯─]", " ", capsys.readouterr().out).split())
 
 
+@pytest.mark.slow
 def test_train_reads_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('[algorithm]\nname = "dapo"\n[run]\nupdates = 1\n')
