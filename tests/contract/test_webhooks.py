@@ -219,6 +219,7 @@ async def until(happens: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.slow
 async def test_a_slow_receiver_holds_up_nobody_else(
     inner: House, lab: Client, receiver: Receiver, slow: Receiver, deliverer: Deliverer
 ) -> None:
@@ -237,6 +238,7 @@ async def test_a_slow_receiver_holds_up_nobody_else(
     assert {each["state"] for each in await messages(lab, late)} == {"delivered"}
 
 
+@pytest.mark.slow
 async def test_a_lab_has_few_of_the_places(inner: House, slow: Receiver, deliverer: Deliverer) -> None:
     keys = {name: await inner.key(name) for name in ("many", "one")}
     inner.end_development_mode()

@@ -88,6 +88,7 @@ def failure(exam: ScenarioExam, words: str) -> tuple[str, ...]:
     return advice.details
 
 
+@pytest.mark.slow
 async def test_a_failing_oracle_is_explained_by_turn_and_gate(tmp_path: Path, engine: OfflineEngine) -> None:
     lines = (
         ("- say: I'm sorry to hear that, it must be annoying. When exactly do you hear the noise?", "- say: Good day."),

@@ -26,6 +26,7 @@ from reward_server.reward_models.featurisers import Featurisers
 from reward_server.reward_models.plain_features import PlainFeatures
 from tests.reward_models.letters import LetterEncoder
 from tests.reward_models.talks import WordCounts, labelled_talks, preferred_talks
+from tests.reward_models.tiny_encoder import make_tiny_encoder
 
 pytestmark = pytest.mark.slow
 
@@ -101,13 +102,13 @@ def test_figures_stand_beside_the_simple_baselines(tmp_path: Path) -> None:
 
 
 def test_what_little_data_cannot_give_is_said_and_claimed_nowhere(tmp_path: Path) -> None:
-    """Two of ten dialogues are held out and six rows are left to check doubt on: neither intervals nor doubt."""
+    """Two of ten dialogues are held out: neither intervals nor doubt."""
     card = trained(tmp_path, labelled_talks(60, 10)).card
     assert (card.split["validation"], card.split["held_out"]) == (6, 12)
     assert "uncertainty.safetensors" not in card.files
     assert card.recipe["uncertainty"] == "none"
     lacks = (
-        "no uncertainty: it needs 8 labelled rows to be checked on and has 6; add rows",
+        "no uncertainty: fewer than 3 held-out groups cannot show that it sorts errors; --keep-uncertainty keeps it",
         "no intervals for labels: they need 3 groups to be measured on and have 2; add groups, or use "
         "a larger --held-out",
     )
@@ -223,12 +224,13 @@ def test_an_interrupted_training_is_resumed_only_when_asked_and_ends_the_same(tm
 
 
 @pytest.mark.parametrize("reads", ["answers", "words"])
-def test_a_model_is_served_what_it_was_trained_to_read(tmp_path: Path, tiny: str, reads: Reads) -> None:
+def test_a_model_is_served_what_it_was_trained_to_read(tmp_path: Path, reads: Reads) -> None:
     """In a scenario, the answers to an agent, or its words, too, for credit; `of` would refuse other features."""
     played = tuple(
         replace(row, conversation=Conversation((*row.conversation.turns, OK), "A visit."))
         for row in labelled_talks(count=80).labelled
     )
+    tiny = str(make_tiny_encoder(tmp_path / "tiny"))
     featurisers = Featurisers(tiny)
     encoder, shelf = featurisers.encoder, FeatureShelf(tmp_path / "cache")
     tools = Tools(featurisers.reading(reads), PlainFeatures(encoder), encoder.version, shelf)

@@ -116,6 +116,7 @@ class Limited(StageServer):
         return super().__call__(request)
 
 
+@pytest.mark.slow
 def test_a_run_behind_a_rate_limit_is_the_run_without_one(tmp_path: Path) -> None:
     whole = run(config(tmp_path, 2, server={"patience_s": 60.0}), tmp_path / "whole")
     server = Limited(turns=2)
@@ -151,6 +152,7 @@ def test_the_start_waits_for_a_busy_server_too(
 
 
 @pytest.mark.parametrize("staleness", [0, 1])
+@pytest.mark.slow
 def test_what_was_learned_before_an_outage_is_saved(staleness: int, tmp_path: Path) -> None:
     """It ends in the third update, between two checkpoints; the same command then makes the run that it would be."""
     sections: dict[str, Any] = {
@@ -170,6 +172,7 @@ def test_what_was_learned_before_an_outage_is_saved(staleness: int, tmp_path: Pa
         assert digest(finished) == digest(run(config(tmp_path, 4, **sections), tmp_path / "whole"))
 
 
+@pytest.mark.slow
 def test_the_dialogues_that_are_kept_are_waited_for(tmp_path: Path) -> None:
     class Away(StageServer):
         refused = 5

@@ -19,6 +19,7 @@ from trainer_client.chat.tokens import Renderer
 COLLECTIONS = Path(__file__).parents[1] / "data" / "collections"
 
 
+@pytest.mark.slow
 async def test_the_reward_of_a_trajectory_is_that_of_the_text_its_tokens_say(tmp_path: Path) -> None:
     words = tokenizer()
     renderer = Renderer(words)
@@ -39,6 +40,7 @@ async def test_the_reward_of_a_trajectory_is_that_of_the_text_its_tokens_say(tmp
 
 
 @pytest.mark.parametrize("lost", ["answer", "request"])
+@pytest.mark.slow
 async def test_turns_one_by_one_and_together_are_the_same_to_the_last_bit(lost: str, tmp_path: Path) -> None:
     """Whether the turns of a refused request were played (only its answer is lost) or not."""
     words = tokenizer()

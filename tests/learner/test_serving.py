@@ -231,6 +231,7 @@ def test_a_run_is_measured_with_the_system_prompt_it_was_trained_with(
     assert bool(seen) == is_told
 
 
+@pytest.mark.slow
 def test_a_run_is_measured_as_it_was_trained_and_that_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,6 +76,7 @@ def talk(library: Library, reader: Reader, scenario: str, *said: str, seed: int 
 @pytest.mark.parametrize(
     "figure", ["9050", "9,050", "9.050,-", "nine thousand and fifty", "9.05k", "750 less than you ask", "9 050"]
 )
+@pytest.mark.slow
 def test_an_offer_is_the_same_however_the_figure_is_written(library: Library, reader: Reader, figure: str) -> None:
     figure = {"9.05k": "9k"}.get(figure, figure)
     with talk(library, reader, VAN, "Why do you want to sell it?") as one:
@@ -98,6 +99,7 @@ def test_too_little_is_answered_with_a_figure_that_it_keeps_to_until_the_agent_m
         assert f"{moved.amount:,.0f}" in one.line
 
 
+@pytest.mark.slow
 def test_its_own_figures_never_name_the_limit(library: Library, reader: Reader) -> None:
     for scenario, limit, offers in ((VAN, 8900, range(8000, 8900, 100)), (LEASE, 1280, range(1000, 1280, 30))):
         with talk(library, reader, scenario) as one:
@@ -118,6 +120,7 @@ def test_what_was_agreed_stands(library: Library, reader: Reader) -> None:
         assert one.state.conversation.agreed == 1310
 
 
+@pytest.mark.slow
 def test_a_deal_right_behind_its_figure_takes_that_figure_and_other_yeses_take_none(
     library: Library, reader: Reader
 ) -> None:
@@ -131,6 +134,7 @@ def test_a_deal_right_behind_its_figure_takes_that_figure_and_other_yeses_take_n
         assert one.state.conversation.agreed == asked.amount
 
 
+@pytest.mark.slow
 def test_steps_and_halves_are_counted_from_what_is_on_the_table(library: Library, reader: Reader) -> None:
     with talk(library, reader, PICTURES, "Why do you want the rights back?") as one:
         assert one.heard("Would you take half of that?").dealing.offered == 95  # type: ignore[union-attr]
@@ -164,6 +168,7 @@ def test_a_wrong_date_in_a_summary_is_corrected_and_an_offered_one_is_not(librar
         assert one.heard("So we said we fetch it on the 25th?").misquoted is None
 
 
+@pytest.mark.slow
 def test_the_same_question_gets_the_same_fact(library: Library, reader: Reader) -> None:
     with talk(library, reader, "clinical-intake/tired-and-dizzy", "Do you have any pain in your stomach?") as one:
         for text in ("Do you have any pain in your stomach?", "And does your stomach hurt at all?"):
@@ -199,6 +204,7 @@ def test_five_checks_are_answered_in_one_breath(library: Library, reader: Reader
         (VAN, "We'll send you the papers. Who should come and fetch it, do you think?"),
     ],
 )
+@pytest.mark.slow
 def test_a_question_for_more_than_a_yes_gets_no_consent(
     library: Library, reader: Reader, scenario: str, question: str
 ) -> None:

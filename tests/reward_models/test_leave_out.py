@@ -101,6 +101,7 @@ def coverage(checked: int, groups: list[str] | None) -> float:
     return float(np.mean(inside))
 
 
+@pytest.mark.slow
 def test_with_few_rows_to_check_on_intervals_are_as_honest_as_with_enough() -> None:
     groups = [f"g{n}" for n in range(24)]
     few = coverage(4, groups)
