@@ -20,13 +20,14 @@ from weakref import WeakValueDictionary
 from personas.case.compiled import CompiledCase, LabelledExamples, compile_case
 from personas.case.schema import Background, Topic
 from scenarios.agents import SUFFIX as AGENTS
-from scenarios.agents import load_agents
+from scenarios.agents import load_agents, load_breaches
 from scenarios.background import SUFFIX as BACKGROUND
 from scenarios.background import fitting, load_background
 from scenarios.lint import COLLECTIONS, LoadedCollection, load_collection
 from scenarios.rubric_file import RubricFile
 from scenarios.schema import (
     NOBODY,
+    Breach,
     CollectionCard,
     NaturalAgents,
     Rubric,
@@ -200,6 +201,14 @@ def natural_agents(library: Library, root: Path | None = None) -> dict[str, Natu
         if agents := load_agents(path, library.vault.open(collection, scenario).card):
             found[f"{collection}/{scenario}"] = agents
     return found
+
+
+def breaches(library: Library, root: Path | None = None) -> dict[str, tuple[Breach, ...]]:
+    """The breaches that authors wrote for the check, by scenario name."""
+    return {
+        f"{collection}/{scenario}": load_breaches((root or COLLECTIONS) / collection / f"{scenario}{AGENTS}")
+        for collection, scenario in library.vault.names()
+    }
 
 
 def labelled_turns(library: Library, root: Path | None = None) -> dict[str, tuple[LabelledTurn, ...]]:

@@ -367,10 +367,23 @@ class NaturalAgents(PrivateModel):
     """Polite, and no use: does not find out, or decides wrongly."""
 
 
-class AgentsFile(NaturalAgents):
-    """`<slug>.agents.yaml`: the natural agents, the oracle (`Exam`), or both."""
+class Breach(PrivateModel):
+    """A sentence that some agent may say, and that must cost it: it makes a commitment that a cap rests on."""
+
+    say: Line
+    commits: Identifier
+
+
+class AuthorsScripts(PrivateModel):
+    """What the author alone writes of `<slug>.agents.yaml`."""
 
     oracle: tuple[ScriptStep, ...] = ()
+    breaches: tuple[Breach, ...] = Field(default=(), max_length=100)
+    """In other words than the examples of the commitments: `labs scenarios check` says which of them cost nothing."""
+
+
+class AgentsFile(NaturalAgents, AuthorsScripts):
+    """`<slug>.agents.yaml`: the natural agents beside what the author writes (the oracle: `Exam`), or without."""
 
 
 class ToolSecrets(PrivateModel):
