@@ -17,7 +17,7 @@ from personas.hearing.heard import AgentTurn
 from personas.hearing.state import PersonaState
 from personas.reading.reader import Reader
 from reward_server.fitting.reader.dataset import BACKGROUND_KIND, ReaderRow, after_opening
-from reward_server.fitting.reader.evaluate import TurnPrediction, Share, measured, predict
+from reward_server.fitting.reader.evaluate import Share, TurnPrediction, measured, predict
 from scenarios.practice import PracticeCase
 
 Parts = dict[str, dict[str, Share]]
