@@ -21,8 +21,8 @@ from learner.failures import most_frequent
 from learner.generate.session import Generator
 from learner.keeping import kept
 from learner.metrics import evaluations, read_metrics
-from learner.overlap import Ahead, Player, copy_of
-from learner.rollout import Collected, Collector
+from learner.overlap import BatchPlayer, PrefetchedBatches, copy_of
+from learner.rollout import BatchCollector, Collected
 from learner.run import Run
 from learner.seeds import FIRST_HELD_OUT_SEED
 from learner.stages import Stages, open_stages
@@ -44,7 +44,7 @@ def _never() -> bool:
     return False
 
 
-Wrap = Callable[[Collector], Collector]
+Wrap = Callable[[BatchCollector], BatchCollector]
 """Gets what plays the configured scenarios, and gives what is trained on."""
 
 
@@ -71,7 +71,7 @@ async def _train(
     run: Run, client: AsyncLabsClient, say: Say, asked_to_end: Callable[[], bool], now: Now, *, wrap: Wrap
 ) -> None:
     await asyncio.to_thread(run.engine.sync, run.ranks)
-    stages = await open_stages(run.config, client, run.patience(say))
+    stages = await open_stages(run.config, client, run.retry_policy(say))
     rollouts = wrap(run.rollouts(client, stages.of(0), say))
     ahead = _ahead(run, client, stages, say=say, now=now, wrap=wrap)
     try:
@@ -108,9 +108,9 @@ def _lacks_evaluation(run: Run) -> bool:
 async def _measure_and_save(
     run: Run,
     client: AsyncLabsClient,
-    rollouts: Collector,
+    rollouts: BatchCollector,
     stages: Stages,
-    ahead: Ahead | None,
+    ahead: PrefetchedBatches | None,
     *,
     say: Say,
     now: Now,
@@ -128,7 +128,9 @@ async def _measure_and_save(
         run.save()
 
 
-def _ahead(run: Run, client: AsyncLabsClient, stages: Stages, *, say: Say, now: Now, wrap: Wrap) -> Ahead | None:
+def _ahead(
+    run: Run, client: AsyncLabsClient, stages: Stages, *, say: Say, now: Now, wrap: Wrap
+) -> PrefetchedBatches | None:
     """What plays the next batches beside the update, where that is wanted."""
     if not run.config.rollout.max_staleness:
         return None
@@ -136,8 +138,8 @@ def _ahead(run: Run, client: AsyncLabsClient, stages: Stages, *, say: Say, now: 
     for _ in range(run.config.rollout.max_staleness):
         generator, refresh = _sampler_ahead(run)
         rollouts = wrap(run.rollouts(client, stages.of(0), say, generator, run.ranks.apart()))
-        players.append(Player(functools.partial(_groups, run, rollouts, stages, now), refresh))
-    return Ahead(players, run.queue)
+        players.append(BatchPlayer(functools.partial(_groups, run, rollouts, stages, now), refresh))
+    return PrefetchedBatches(players, run.queue)
 
 
 def _sampler_ahead(run: Run) -> tuple[Generator, Callable[[], float]]:
@@ -150,7 +152,7 @@ def _sampler_ahead(run: Run) -> tuple[Generator, Callable[[], float]]:
 async def evaluate(
     run: Run,
     client: AsyncLabsClient,
-    rollouts: Collector,
+    rollouts: BatchCollector,
     say: Say,
     now: Now = silent,
     *,
@@ -186,7 +188,9 @@ def _language(values: Mapping[str, float]) -> Iterator[str]:
     yield f"  repeated {values['fluency/repeated']:.0%}"
 
 
-async def _update(run: Run, rollouts: Collector, stages: Stages, ahead: Ahead | None, *, say: Say, now: Now) -> None:
+async def _update(
+    run: Run, rollouts: BatchCollector, stages: Stages, ahead: PrefetchedBatches | None, *, say: Say, now: Now
+) -> None:
     step = run.step + 1
     version = run.step
     if ahead is None:
@@ -251,7 +255,7 @@ def _why_skipped(run: Run, values: Mapping[str, Any]) -> str:
     return "skipped: the gradient was not a number. If this continues, lower optim.learning_rate"
 
 
-async def _groups(run: Run, rollouts: Collector, stages: Stages, now: Now, step: int) -> tuple[Collected, int]:
+async def _groups(run: Run, rollouts: BatchCollector, stages: Stages, now: Now, step: int) -> tuple[Collected, int]:
     """The groups of an update; with dynamic sampling, those that say nothing replaced as often as is allowed."""
     settings = run.config.rollout
     attempts = 1 + (settings.max_refills if run.objective.resample else 0)
@@ -328,14 +332,14 @@ def _mean_of(values: Sequence[float | None]) -> float:
 
 async def save_samples(run: Run, client: AsyncLabsClient, collected: Collected, say: Say) -> None:
     """Keep a few transcripts to read: the first seeds, the same ones before and after."""
-    parts, patience = [], run.patience(say)
+    parts, retry_policy = [], run.retry_policy(say)
     for trajectory in collected.trajectories[: run.config.evaluation.samples]:
         lines = [f"seed {trajectory.seed}, reward {trajectory.reward:.3f}, {trajectory.terminal_reason}", ""]
         if not trajectory.episode_id:  # there is no log of it but its tokens
             parts.append("\n".join([*lines, run.tokenizer.decode(list(trajectory.ids))]))
             continue
         try:
-            episode = await patience.ask(functools.partial(_log_of, client, trajectory.episode_id))
+            episode = await retry_policy.ask(functools.partial(_log_of, client, trajectory.episode_id))
         except LabsError as error:
             why = f"the transcript of seed {trajectory.seed} cannot be fetched: {error.explanation}"
             say(why)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from scenarios.rules import Remark, call_problem
 from scenarios.schema import AgentsFile, NaturalAgents, ScenarioCard
-from scenarios.yamlfile import Finding, ScenarioError, read_document, validated
+from scenarios.yamlfile import FileFinding, ScenarioFileError, read_document, validated
 
 SUFFIX = ".agents.yaml"
 SCRIPTS = ("excellent", "ok", "poor")
@@ -22,7 +22,7 @@ def load_agents(path: Path, card: ScenarioCard, name: str | None = None) -> Natu
     """The natural agents of a file; None if there is no such file, or only an oracle in it.
 
     Raises:
-        ScenarioError: a script does not fit the scenario; names file and line.
+        ScenarioFileError: a script does not fit the scenario; names file and line.
     """
     if not path.is_file():
         return None
@@ -31,9 +31,9 @@ def load_agents(path: Path, card: ScenarioCard, name: str | None = None) -> Natu
         return None
     file = validated(document, AgentsFile)
     agents = NaturalAgents(excellent=file.excellent, ok=file.ok, poor=file.poor)
-    findings: list[Finding] = [document.finding(each.loc, each.message) for each in _remarks(agents, card)]
+    findings: list[FileFinding] = [document.finding(each.loc, each.message) for each in _remarks(agents, card)]
     if findings:
-        raise ScenarioError(findings)
+        raise ScenarioFileError(findings)
     return agents
 
 

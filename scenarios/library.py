@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from personas.case.compiled import CompiledCase, Examples, compile_case
+from personas.case.compiled import CompiledCase, LabelledExamples, compile_case
 from personas.case.schema import Background, Topic
 from scenarios.agents import SUFFIX as AGENTS
 from scenarios.agents import load_agents
@@ -26,7 +26,7 @@ from scenarios.schema import CollectionCard, NaturalAgents, ScenarioCard, Scenar
 from scenarios.turns import SUFFIX as TURNS
 from scenarios.turns import LabelledTurn, examples_of, load_turns
 from scenarios.whole import without_shorthand
-from scenarios.yamlfile import Finding, ScenarioError
+from scenarios.yamlfile import FileFinding, ScenarioFileError
 
 
 @dataclass(frozen=True)
@@ -117,16 +117,16 @@ def load_library(root: Path | None = None, only: Iterable[str] | None = None, *,
     """
     library, findings = load_sound(root, only, turns=turns)
     if findings:
-        raise ScenarioError(findings)
+        raise ScenarioFileError(findings)
     return library
 
 
 def load_sound(
     root: Path | None = None, only: Iterable[str] | None = None, *, turns: bool = True
-) -> tuple[Library, list[Finding]]:
+) -> tuple[Library, list[FileFinding]]:
     """As `load_library`, for authors: leaves out what is broken and says what is wrong with it."""
     root = root or COLLECTIONS
-    findings: list[Finding] = []
+    findings: list[FileFinding] = []
     collections: dict[str, LoadedCollection] = {}
     for slug, scenarios in _wanted(root, only).items():
         loaded, found = load_collection(root / slug, scenarios)
@@ -134,7 +134,7 @@ def load_sound(
         if loaded:
             collections[slug] = loaded
     if not collections and not findings:
-        findings.append(Finding(str(root), 1, "no collections here: add a folder with a `collection.yaml`"))
+        findings.append(FileFinding(str(root), 1, "no collections here: add a folder with a `collection.yaml`"))
     return _assemble(root, collections, turns=turns), findings
 
 
@@ -181,7 +181,7 @@ def _assemble(root: Path, collections: Mapping[str, LoadedCollection], *, turns:
         contents[slug] = {key: value for key, value in loaded.document.data.items() if key != "criteria"}
         cards: dict[str, PublicScenario] = {}
         for name, (file, document) in sorted(loaded.scenarios.items()):
-            examples = examples_of(load_turns(root / slug / f"{name}{TURNS}")) if turns else Examples()
+            examples = examples_of(load_turns(root / slug / f"{name}{TURNS}")) if turns else LabelledExamples()
             persona, topics = file.private.persona, loaded.file.topics
             background = load_background(root / slug / f"{name}{BACKGROUND}", file.private, topics)
             common = fitting(loaded.background, background, persona, topics)
@@ -204,7 +204,7 @@ def _seal(  # noqa: PLR0917 (all that a scenario is made of)
     collection: str,
     file: ScenarioFile,
     loaded: LoadedCollection,
-    examples: Examples,
+    examples: LabelledExamples,
     background: tuple[Background, ...],
     common: tuple[Background, ...],
 ) -> SealedScenario:

@@ -39,7 +39,7 @@ class Remark:
 
 
 @dataclass(frozen=True)
-class Names:
+class ReferenceIds:
     """The ids of one scenario, sorted by what a reference may point at."""
 
     earnable: frozenset[str]
@@ -52,12 +52,12 @@ class Names:
     groups: frozenset[str]
 
 
-def names_of(file: ScenarioFile) -> Names:
+def names_of(file: ScenarioFile) -> ReferenceIds:
     """Collect the ids that other parts of the file refer to."""
     persona = file.private.persona
     denials = frozenset(d.id for d in persona.denials)
     earnable = denials | {f.id for f in persona.facts if f.tier in (Tier.ASKED, Tier.RAPPORT)}
-    return Names(
+    return ReferenceIds(
         earnable=earnable,
         sayable=earnable | {f.id for f in persona.facts if f.tier is Tier.VOLUNTEERED},
         unearnable={f.id: f.tier.value for f in persona.facts if f.tier in (Tier.VOLUNTEERED, Tier.UNKNOWN)},
@@ -105,7 +105,7 @@ def _unique_ids(file: ScenarioFile) -> Iterator[Remark]:
     yield from _repeated(secret, "private tools")
 
 
-def _fact_groups(file: ScenarioFile, names: Names) -> Iterator[Remark]:
+def _fact_groups(file: ScenarioFile, names: ReferenceIds) -> Iterator[Remark]:
     for name, facts in file.private.fact_groups.items():
         loc: Loc = ("private", "fact_groups", name)
         if name in names.sayable or name in names.unearnable:
@@ -189,7 +189,7 @@ def _fallbacks(file: ScenarioFile) -> Iterator[Remark]:
 # --- references -----------------------------------------------------------------------------------
 
 
-def _references(file: ScenarioFile, names: Names) -> Iterator[Remark]:
+def _references(file: ScenarioFile, names: ReferenceIds) -> Iterator[Remark]:
     for i, criterion in enumerate(file.private.rubric.criteria):
         yield from _earnable(named_in(criterion.given), names, (*_CRITERIA, i, "given"), names.groups)
     for loc, check in _checks(file):
@@ -213,7 +213,9 @@ def _references(file: ScenarioFile, names: Names) -> Iterator[Remark]:
             yield from _tool_values(check.tool, names, here)
 
 
-def _earnable(ids: Iterable[str], names: Names, loc: Loc, groups: frozenset[str] = frozenset()) -> Iterator[Remark]:
+def _earnable(
+    ids: Iterable[str], names: ReferenceIds, loc: Loc, groups: frozenset[str] = frozenset()
+) -> Iterator[Remark]:
     for name in ids:
         if name in names.unearnable:
             tier = names.unearnable[name]
@@ -222,7 +224,7 @@ def _earnable(ids: Iterable[str], names: Names, loc: Loc, groups: frozenset[str]
             yield Remark(loc, _unknown("fact or denial", name, names.earnable | groups))
 
 
-def _sayable(after: Needs, before: Needs, names: Names, loc: Loc) -> Iterator[Remark]:
+def _sayable(after: Needs, before: Needs, names: ReferenceIds, loc: Loc) -> Iterator[Remark]:
     for key, needs in (("after", after), ("before", before)):
         yield from _known(named_in(needs), names.sayable, "sayable fact or denial", (*loc, key), names.groups)
 
@@ -241,7 +243,7 @@ def _unknown(what: str, name: str, meant: Iterable[str]) -> str:
     return f"there is no {what} `{name}`: {f'did you mean `{close}`?' if close else 'correct the id'}"
 
 
-def _tool_values(check: ToolCheck, names: Names, loc: Loc) -> Iterator[Remark]:
+def _tool_values(check: ToolCheck, names: ReferenceIds, loc: Loc) -> Iterator[Remark]:
     tool = names.tools.get(check.tool)
     if tool is None:
         return
@@ -275,7 +277,7 @@ def _similar(file: ScenarioFile) -> Iterator[Remark]:
 # --- tools and goals ------------------------------------------------------------------------------
 
 
-def _tools(file: ScenarioFile, names: Names) -> Iterator[Remark]:
+def _tools(file: ScenarioFile, names: ReferenceIds) -> Iterator[Remark]:
     for i, tool in enumerate(file.public.tools):
         if tool.json_schema is None:
             continue
@@ -330,7 +332,7 @@ def _goals(file: ScenarioFile) -> Iterator[Remark]:
 # --- exam scripts ---------------------------------------------------------------------------------
 
 
-def _scripts(file: ScenarioFile, names: Names) -> Iterator[Remark]:
+def _scripts(file: ScenarioFile, names: ReferenceIds) -> Iterator[Remark]:
     steps = file.private.exam.oracle
     loc: Loc = ("private", "exam", "oracle")
     if len(steps) > file.public.max_turns:

@@ -222,22 +222,22 @@ def _look(config: Config, url: str | None, say: Say, *, begun: bool = False) -> 
 
 async def _look_at_server(config: Config, url: str | None, say: Say) -> None:
     from learner.failures import SET_A_KEY
-    from learner.patience import Patience
+    from learner.retry import OutageRetryPolicy
     from learner.stages import open_stages, reward_config
 
     server = config.server
     reward_config(server)
-    patience = Patience(server.patience_s, say=say, waits_for=(RateLimited, Unavailable))
+    retry_policy = OutageRetryPolicy(server.patience_s, say=say, waits_for=(RateLimited, Unavailable))
     async with AsyncLabsClient(url, retry=FIRST_LOOK) as client:
         address = client.connection.url.removesuffix("/api/v1")
         try:
             if server.scenarios or server.held_out:
-                await open_stages(config, client, patience)
+                await open_stages(config, client, retry_policy)
             else:
-                await patience.ask(lambda _: client.scenario(server.collection, server.scenario))
+                await retry_policy.ask(lambda _: client.scenario(server.collection, server.scenario))
         except NotFound:
             wanted = f"{server.collection}/{server.scenario}"
-            raise ServerUnfitError(_unknown(wanted, await patience.ask(lambda _: client.catalog()))) from None
+            raise ServerUnfitError(_unknown(wanted, await retry_policy.ask(lambda _: client.catalog()))) from None
         except Unauthenticated:
             what = "does not know this key" if client.connection.api_key else "needs a key"
             raise ServerUnfitError(f"the server at {address} {what}; {SET_A_KEY}") from None

@@ -19,7 +19,7 @@ from reward_server.errors import InvalidRequest, LabsError
 
 if TYPE_CHECKING:
     from reward_server.offline.table_run import Summary
-    from reward_server.offline.workers import Engine, Setup
+    from reward_server.offline.workers import Setup, WorkerPool
 
 
 def score(
@@ -88,17 +88,17 @@ def score(
         raise LabsError("nothing was scored")
 
 
-def _engine(name: str, setup: Setup, workers: int | None) -> Engine:
-    from reward_server.offline.on_ray import RayEngine
-    from reward_server.offline.workers import LocalEngine
+def _engine(name: str, setup: Setup, workers: int | None) -> WorkerPool:
+    from reward_server.offline.on_ray import RayWorkerPool
+    from reward_server.offline.workers import LocalWorkerPool
 
     if name == "ray":
-        return RayEngine(setup, workers or os.cpu_count() or 1)
+        return RayWorkerPool(setup, workers or os.cpu_count() or 1)
     if name != "local":
         raise InvalidRequest("--engine must be local or ray")
     if workers is not None:
         raise InvalidRequest("--workers needs --engine ray")
-    return LocalEngine(setup)
+    return LocalWorkerPool(setup)
 
 
 def _say(console: Console, summary: Summary, out: Path) -> None:

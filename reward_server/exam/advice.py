@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from reward_server.exam.explain import why_unmet
 from reward_server.exam.marks import Mark
-from reward_server.exam.play import Play, Told
+from reward_server.exam.play import ElicitedFact, Play
 from reward_server.exam.questions import Understanding
 from reward_server.exam.report import LIMITS, Advice, Figures
 from scenarios.exam import BAD, NATURAL
@@ -30,7 +30,7 @@ class Findings:
     pairs: Sequence[tuple[Play, Mark]]
     heard: Understanding
     leaks: Sequence[str]
-    drawn_out: Sequence[Told]
+    drawn_out: Sequence[ElicitedFact]
     """Open facts told during probing."""
     never: Sequence[str]
     """Positive criteria that no agent met."""

@@ -19,7 +19,7 @@ from reward_server.exam.notes import notes
 from reward_server.exam.play import Play, play
 from reward_server.exam.questions import understanding
 from reward_server.exam.report import Figures, ScenarioExam
-from scenarios.exam import Act, ScriptedAgent, agents, varied
+from scenarios.exam import ExamTurn, ScriptedAgent, agents, varied
 from scenarios.library import Library, SealedScenario
 from scenarios.probing import TURNS, probing_lines
 from scenarios.schema import NaturalAgents
@@ -105,7 +105,7 @@ class Examiner:
         found: list[Play] = []
         used = 0
         while used < len(lines):
-            agent = ScriptedAgent("prober", tuple(Act(line) for line in lines[used:]))
+            agent = ScriptedAgent("prober", tuple(ExamTurn(line) for line in lines[used:]))
             found.append(play(scenario, self._default(scenario), agent, self.reader, len(found) + 1))
             used += max(1, found[-1].turns)
         return found

@@ -24,7 +24,7 @@ from typing import Any
 import structlog
 
 from reward_server.errors import ConfigurationError, JudgeFailed, LabsError
-from reward_server.judges.base import AskedJudge, Case, ComputedJudge, Finding, Outcome, Status, Verdict, verdict
+from reward_server.judges.base import AskedJudge, Case, ComputedJudge, Finding, Outcome, Verdict, VerdictStatus, verdict
 from reward_server.judges.estimate import ConversationJudge, Estimate
 from reward_server.judges.soundness import is_sound
 from scenarios.schema import Criterion
@@ -148,7 +148,7 @@ class _Plugged:
         """What it found as a verdict in its own name; `JudgeFailed` if it is none."""
         found = given
         if given is None:
-            found = Verdict(criterion.id, Status.ABSTAINED, None, (), self.name, self.version)
+            found = Verdict(criterion.id, VerdictStatus.ABSTAINED, None, (), self.name, self.version)
         elif isinstance(given, Finding) and _is_share(given.value):
             found = verdict(self, criterion, given)
         if not isinstance(found, Verdict) or not _is_well_formed(case, criterion, found):

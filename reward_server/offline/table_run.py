@@ -14,8 +14,8 @@ from pathlib import Path
 from reward_server.offline.output import check_out, write
 from reward_server.offline.report import error_line
 from reward_server.offline.results import RESULTS, Result, ResultsFile
-from reward_server.offline.rows import Row
-from reward_server.offline.workers import Engine
+from reward_server.offline.rows import InputRow
+from reward_server.offline.workers import WorkerPool
 
 TOLD_ERRORS = 3
 
@@ -71,7 +71,7 @@ def journal_of(out: Path) -> Path:
 
 
 def score_into(
-    out: Path, rows: Iterable[Row], engine: Engine, *, resume: bool, on_scored: Callable[[int], None]
+    out: Path, rows: Iterable[InputRow], engine: WorkerPool, *, resume: bool, on_scored: Callable[[int], None]
 ) -> Summary:
     """Score all rows; `on_scored` hears how many conversations are done.
 
@@ -108,7 +108,7 @@ def score_into(
     return summary
 
 
-def _pending(rows: Iterable[Row], done: set[int]) -> Iterator[Row]:
+def _pending(rows: Iterable[InputRow], done: set[int]) -> Iterator[InputRow]:
     return (row for row in rows if row.number not in done)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reward_server.errors import ConfigurationError, JudgeFailed
-from reward_server.judges.base import Case, Evidence, Finding, Outcome, Status, Verdict
+from reward_server.judges.base import Case, Evidence, Finding, Outcome, Verdict, VerdictStatus
 from reward_server.judges.estimate import Estimate
 from reward_server.judges.panel import Panel
 from reward_server.judges.plugins import GROUP, Plugins, load_plugins
@@ -93,7 +93,7 @@ def test_a_class_an_object_or_a_factory_is_a_judge(what: str) -> None:
     assert (judge.name, judge.kinds) == ("manners", frozenset({"plugin:manners"}))
     assert judge.version == "unknown/3"
     verdict = judge.decide(CASE, CRITERION)
-    assert verdict == Verdict("one", Status.PARTIAL, 0.5, SEEN, "manners", "unknown/3")
+    assert verdict == Verdict("one", VerdictStatus.PARTIAL, 0.5, SEEN, "manners", "unknown/3")
     assert Panel(plugins.computed).version == "manners=unknown/3"
 
 
@@ -138,7 +138,7 @@ def test_what_cannot_be_used_is_one_line(names: list[str], installed: list[Entry
 def a_verdict(**changes: Any) -> Verdict:
     fields: dict[str, Any] = {
         "criterion_id": "one",
-        "status": Status.PARTIAL,
+        "status": VerdictStatus.PARTIAL,
         "value": 0.5,
         "evidence": SEEN,
         "judge": "state",
@@ -168,8 +168,8 @@ EVIL = [
     a_verdict(value=2.0),
     a_verdict(value="0.5"),
     a_verdict(value=Hostile(0.5)),
-    a_verdict(status=Status.MET),
-    a_verdict(status=Status.ABSTAINED),
+    a_verdict(status=VerdictStatus.MET),
+    a_verdict(status=VerdictStatus.ABSTAINED),
     a_verdict(spread=float("inf")),
     a_verdict(spread=-0.1),
     a_verdict(evidence=()),
@@ -206,7 +206,7 @@ async def test_one_that_is_asked_may_decide_abstain_or_fail(monkeypatch: pytest.
     monkeypatch.setattr(AskedManners, "returns", [[None]])
     outcome = await asked()
     assert isinstance(outcome, tuple)
-    assert outcome[0].status is Status.ABSTAINED
+    assert outcome[0].status is VerdictStatus.ABSTAINED
     for failure in (ZeroDivisionError(), JudgeFailed()):
         monkeypatch.setattr(AskedManners, "returns", failure)
         assert isinstance(await asked(), JudgeFailed)
