@@ -17,6 +17,7 @@ from reward_server.judges.plugins import GROUP, Plugins, load_plugins
 from reward_server.judges.reward_plugin import messages_of
 from scenarios.schema import Criterion
 from tests.scoring.builders import ASK_PLACE, TELL_PLACE, a_case, a_criterion
+from trainer_client.rewards import LengthReward
 
 SHORT_TURNS = LengthReward(1, 3)
 CASE = a_case(ASK_PLACE, TELL_PLACE)
