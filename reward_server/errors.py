@@ -528,10 +528,14 @@ class StoreUnavailable(Unavailable):
 
 
 class NotReady(Unavailable):
-    """The server is starting or draining."""
+    """The server is starting or draining, or something that it needs is missing."""
 
     code = "not_ready"
     default_message = "The server is not ready."
+
+    def __init__(self, missing: Sequence[FieldProblem] = ()) -> None:
+        super().__init__()
+        self.errors = tuple(missing)
 
 
 class Stopped(Unavailable):

@@ -15,9 +15,10 @@ from pydantic import ConfigDict, Field, JsonValue
 from pydantic_core import to_json
 
 from reward_server import __version__
-from reward_server.api.body import CONVERSATION, validate
-from reward_server.api.context import API_PREFIX, Body, Caller, Services, answer, body_as, services_of, within
-from reward_server.api.operation import Operation, operation
+from reward_server.api.access import for_keys
+from reward_server.api.answers import answers
+from reward_server.api.body import CONVERSATION, JsonBody, validate
+from reward_server.api.context import API_PREFIX, Body, Services, answer, services_of, within
 from reward_server.api.router import Router
 from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import ANY, Scope
@@ -144,71 +145,53 @@ ACTION = {
 """With one required field, so that clients can wrap plain text; written by hand, since a message is only ever text."""
 
 
-@router.get("/schema")
-@operation(Operation(Schemas, scopes=ANY, response_example=examples.OPENENV_SCHEMA))
-async def openenv_schema(request: Request, lab: Caller) -> Response:
+@router.get("/schema", response_model=Schemas, responses=answers(examples.OPENENV_SCHEMA))
+async def openenv_schema(request: Request, lab: Annotated[Lab, for_keys(*ANY)]) -> Body:
     """The JSON schemas of actions, observations and state."""
     observation, state = PersonaLine.model_json_schema(), EpisodeState.model_json_schema()
     return answer(request, {"action": ACTION, "observation": observation, "state": state})
 
 
-@router.get("/metadata")
-@operation(Operation(Metadata, scopes=ANY, response_example=examples.OPENENV_METADATA))
-async def openenv_metadata(request: Request, lab: Caller) -> Response:
+@router.get("/metadata", response_model=Metadata, responses=answers(examples.OPENENV_METADATA))
+async def openenv_metadata(request: Request, lab: Annotated[Lab, for_keys(*ANY)]) -> Body:
     """What this environment is."""
     about = "A persona to talk to, and a reward by a rubric that the agent never sees."
     return answer(request, {"name": "labs", "description": about, "version": __version__})
 
 
-@router.get("/health")
-@operation(Operation(Health, scopes=ANY, response_example=examples.OPENENV_HEALTH))
-async def openenv_health(request: Request, lab: Caller) -> Response:
+@router.get("/health", response_model=Health, responses=answers(examples.OPENENV_HEALTH))
+async def openenv_health(request: Request, lab: Annotated[Lab, for_keys(*ANY)]) -> Body:
     """That the server answers this key."""
     services_of(request)
     return answer(request, {"status": "healthy"})
 
 
-@router.post("/reset")
-@operation(
-    Operation(
-        Observed,
-        Reset,
-        scopes=(Scope.TRAIN,),
-        errors=(403, 404, 502),
-        request_example=examples.OPENENV_RESET,
-        response_example=examples.OPENENV_BEGUN,
-    )
-)
-async def openenv_reset(request: Request, lab: Caller) -> Response:
+@router.post("/reset", response_model=Observed, responses=answers(examples.OPENENV_BEGUN, 403, 404, 502))
+async def openenv_reset(
+    request: Request,
+    response: Response,
+    lab: Annotated[Lab, for_keys(Scope.TRAIN)],
+    reset: Annotated[Reset, JsonBody(CONVERSATION, example=examples.OPENENV_RESET)],
+) -> Body:
     """Begin an episode; a cookie names it to the steps."""
-    reset = await body_as(Reset, request, CONVERSATION)
     episode, observed = await begun(services_of(request), lab, reset)
-    response = answer(request, observed)
     remember(response, episode, f"{request.app.state.path_prefix}{PATH}")
-    return response
+    return answer(request, observed)
 
 
-@router.post("/step")
-@operation(
-    Operation(
-        Observed,
-        StepCall,
-        scopes=(Scope.TRAIN,),
-        errors=(403, 404, 409, 502),
-        request_example=examples.OPENENV_STEP,
-        response_example=examples.OPENENV_STEPPED,
-    )
-)
-async def openenv_step(request: Request, lab: Caller) -> Response:
+@router.post("/step", response_model=Observed, responses=answers(examples.OPENENV_STEPPED, 403, 404, 409, 502))
+async def openenv_step(
+    request: Request,
+    lab: Annotated[Lab, for_keys(Scope.TRAIN)],
+    call: Annotated[StepCall, JsonBody(CONVERSATION, example=examples.OPENENV_STEP)],
+) -> Body:
     """Say something to the persona."""
-    call = await body_as(StepCall, request, CONVERSATION)
     _, observed = await stepped(services_of(request), lab, episode_of(request), call.action)
     return answer(request, observed)
 
 
-@router.get("/state")
-@operation(Operation(StateReply, scopes=(Scope.TRAIN,), errors=(403, 404), response_example=examples.OPENENV_STATE))
-async def openenv_state(request: Request, lab: Caller) -> Response:
+@router.get("/state", response_model=StateReply, responses=answers(examples.OPENENV_STATE, 403, 404))
+async def openenv_state(request: Request, lab: Annotated[Lab, for_keys(Scope.TRAIN)]) -> Body:
     """Where the episode is."""
     episode = await services_of(request).episodes.get(lab, episode_of(request))
     return answer(request, {"episode_id": episode["episode_id"], "step_count": episode["turn"]})

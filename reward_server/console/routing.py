@@ -14,7 +14,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 from starlette.types import Receive, Scope, Send
 
-from reward_server.api.operation import Operation, operation, operation_of
+from reward_server.api.access import Access, access_of, declare
 from reward_server.console import view
 from reward_server.console.visit import visit_of
 from reward_server.errors import LabsError, NotReady, Unauthenticated
@@ -57,11 +57,11 @@ class Pages(APIRouter):
     def __init__(self) -> None:
         super().__init__(prefix=ROOT, route_class=PageRoute, include_in_schema=False)
 
-    def read(self, path: str, *, like: Call | Operation) -> Callable[[Page], Page]:
+    def read(self, path: str, *, like: Call | Access) -> Callable[[Page], Page]:
         """A page that shows something: for whoever may make the call `like`."""
         return self._of("GET", path, like)
 
-    def change(self, path: str, *, like: Call | Operation) -> Callable[[Page], Page]:
+    def change(self, path: str, *, like: Call | Access) -> Callable[[Page], Page]:
         """What a form of a page does: for whoever may make the call `like`."""
         return self._of("POST", path, like)
 
@@ -75,11 +75,11 @@ class Pages(APIRouter):
 
         return add
 
-    def _of(self, method: str, path: str, like: Call | Operation) -> Callable[[Page], Page]:
-        declared = like if isinstance(like, Operation) else operation_of(like)
+    def _of(self, method: str, path: str, like: Call | Access) -> Callable[[Page], Page]:
+        declared = like if isinstance(like, Access) else access_of(like)
 
         def add(page: Page) -> Page:
-            operation(declared)(page)
+            declare(page, declared)
             self._add(method, path, page)
             return page
 

@@ -8,7 +8,7 @@ from fastapi import Response
 from pydantic import Field
 
 from reward_server.access import visible_collections
-from reward_server.api.operation import operation_of
+from reward_server.api.access import access_of
 from reward_server.api.query import QueryModel
 from reward_server.api.routes import agents as api
 from reward_server.api.routes import drift as drift_api
@@ -45,7 +45,7 @@ async def agreement(visit: Visit) -> Response:
     listed = await services.preferences.page(lab, limit=100, after=None, collection=None, source=Source.LABEL)
     apart = [each for each in listed.bodies if _disagrees(each)]
     drift = []
-    if not lab.scopes.isdisjoint(operation_of(drift_api.read_drift).scopes):
+    if not lab.scopes.isdisjoint(access_of(drift_api.read_drift).scopes):
         drift = await services.drift.of(lab, None)
     found = await services.preferences.agreement(lab, None)
     return view.page(visit, "agreement.html", found=found, apart=apart, drift=drift)
