@@ -35,6 +35,7 @@ for command in (
     models.serve,
     listings.algorithms,
     listings.presets,
+    listings.profiles,
     listings.config,
     listings.metrics,
 ):
