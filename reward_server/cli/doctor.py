@@ -106,7 +106,7 @@ def _settings(settings: Settings) -> CheckFinding:
     bare = [name.removeprefix(PREFIX) for name in read]
     close = [(name, nearest(name.upper().removeprefix(PREFIX), bare)) for name in strange]
     named = ", ".join(f"{name} (did you mean {PREFIX}{found}?)" if found else name for name, found in close)
-    mend = f"nothing reads {named}; docs/operations.md lists the settings"
+    mend = f"nothing reads {named}; docs/reference.md lists the settings"
     return CheckFinding("settings", f"{len(strange)} without effect", mend, is_advice=True)
 
 
