@@ -17,7 +17,7 @@ from learner.types import Group, Trajectory
 
 
 @dataclass(frozen=True)
-class Credit:
+class CreditAssignment:
     """How an objective reads the rewards of a group."""
 
     objective: Objective

@@ -24,7 +24,7 @@ from learner.rollout import RolloutStage
 from learner.seeds import FIRST_HELD_OUT_SEED
 from learner.serving import COLDEST
 from learner.stages import resolve_stages
-from learner.stored import Stored, open_stored
+from learner.stored import StoredPolicy, open_stored
 from learner.transcripts import Record
 from trainer_client import AsyncLabsClient, Rollout, Rollouts, play_async
 from trainer_client.agent import ChatMessage
@@ -59,7 +59,7 @@ class EvaluationOptions:
 
 
 @dataclass(frozen=True)
-class Setting:
+class EvaluationSetting:
     """What is played."""
 
     scenarios: Sequence[str]
@@ -116,12 +116,12 @@ class EvaluationResult:
         return Counter(self.error_codes).most_common(1)[0][0] if self.error_codes else ""
 
 
-def setting_of(asked: EvaluationOptions, stored: Stored | None) -> Setting:
+def setting_of(asked: EvaluationOptions, stored: StoredPolicy | None) -> EvaluationSetting:
     """What is played where this is asked for: of a run, what it was trained with fills the gaps."""
     run = stored.played if stored else None
     turns = asked.max_turns if asked.max_turns is not None else run.max_turns if run else AS_SCENARIO
     temperature = asked.temperature if asked.temperature is not None else run.temperature if run else 1.0
-    return Setting(
+    return EvaluationSetting(
         scenarios=asked.scenarios or (run.scenarios if run else (DEFAULT_SCENARIO,)),
         temperature=temperature,
         max_turns=turns or None,
@@ -131,7 +131,7 @@ def setting_of(asked: EvaluationOptions, stored: Stored | None) -> Setting:
     )
 
 
-def _told(stored: Stored, chosen: Setting, *, from_file: bool) -> list[str]:
+def _told(stored: StoredPolicy, chosen: EvaluationSetting, *, from_file: bool) -> list[str]:
     """Which policy was played and how; of a run that was trained on episodes also whether that is how."""
     lines = [f"{stored.name}: {chosen.text()}"]
     if stored.played is None:

@@ -40,7 +40,7 @@ class SearchDimension:
 
 
 @dataclass(frozen=True)
-class Best:
+class BestTrial:
     """The best trial so far."""
 
     value: float
@@ -80,7 +80,7 @@ class Search:
             example = dimension.choices[0] if dimension.choices else f"{dimension.low:g}"
             config.load(file, [*changes, f"{dimension.key}={example}"])
 
-    def go(self, trials: int, play: Callable[[Config, Path], None], say: Callable[[str], None]) -> Best:
+    def go(self, trials: int, play: Callable[[Config, Path], None], say: Callable[[str], None]) -> BestTrial:
         """Play until there are so many finished trials, one after the other; returns the best.
 
         A trial that cannot be trained with its settings (a gradient that is not a number, too little memory) counts
@@ -108,7 +108,7 @@ class Search:
             raise ConfigError(f"all {len(failed)} trials failed, the last one with: {failed[-1]}")
         return _best(study)
 
-    def go_on_ray(self, trials: int, workers: int, url: str | None, say: Callable[[str], None]) -> Best:
+    def go_on_ray(self, trials: int, workers: int, url: str | None, say: Callable[[str], None]) -> BestTrial:
         """The same, so many at a time, handed out by Ray Tune."""
         from learner.tuning_ray import METRIC, SearchTask, play_trials
 
@@ -175,8 +175,8 @@ def _finished(study: Any) -> int:
     return len(study.get_trials(deepcopy=False, states=(_optuna().trial.TrialState.COMPLETE,)))
 
 
-def _best(study: Any) -> Best:
-    return Best(study.best_value, tuple(study.best_trial.user_attrs["changes"]))
+def _best(study: Any) -> BestTrial:
+    return BestTrial(study.best_value, tuple(study.best_trial.user_attrs["changes"]))
 
 
 def _proposed(dimensions: Sequence[SearchDimension], trial: Any) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from torch.nn.utils.rnn import pad_sequence
 from learner import advantages
 from learner.algorithms import CRITIC_ADVANTAGES, TOKEN_ADVANTAGES, Objective
 from learner.algorithms import Credit as CreditName
-from learner.credit import Credit
+from learner.credit import CreditAssignment
 from learner.critic import Critic, explained_variance
 from learner.examples import Example, by_tokens, joined, sampler_logp, split
 from learner.model import Policy
@@ -132,7 +132,7 @@ class Updater:
             raise ValueError("a KL term needs a reference policy")
         if self.objective.needs_critic and (critic is None or critic_optimizer is None):
             raise ValueError(f"advantage {self.objective.advantage!r} needs a critic")
-        self.credit = Credit(self.objective, settings.turn_limit, settings.tolerance)
+        self.credit = CreditAssignment(self.objective, settings.turn_limit, settings.tolerance)
         self._policy = policy
         self._settings = settings
         self._reference = reference

@@ -14,7 +14,7 @@ from personas.case.compiled import CompiledCase, CompiledCommitment, CompiledTop
 from personas.case.schema import RAPPORT_CEILING, Tier, all_hold
 from personas.hearing.advance import goals_hold
 from personas.hearing.amounts import amounts, in_bounds, within
-from personas.hearing.bargaining import Dealing, dealing_of
+from personas.hearing.bargaining import FigureRule, dealing_of
 from personas.hearing.heard import CHECKS_AT_ONCE, NO_QUESTION, AgentTurn, AskedTopic, HeardCommitment, Hearing, gist_of
 from personas.hearing.state import PersonaState
 from personas.hearing.summary import misquoted
@@ -344,7 +344,7 @@ def _commitments(case: CompiledCase, state: PersonaState, spoken: Iterable[Sente
 
 
 def _with_figure(
-    case: CompiledCase, state: PersonaState, heard: Iterable[HeardCommitment], dealing: Dealing | None
+    case: CompiledCase, state: PersonaState, heard: Iterable[HeardCommitment], dealing: FigureRule | None
 ) -> Iterator[HeardCommitment]:
     """The commitments of a turn; an acceptable figure makes the one that closes the bargain, however it is written."""
     closes = case.bargain.closes if case.bargain else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from personas.hearing.bargaining import Dealing
+from personas.hearing.bargaining import FigureRule
 from personas.reading.acts import Act, Reading, Sentence, Stance
 from personas.text.questions import QuestionForm, form_of
 from personas.text.wording import content_words
@@ -89,7 +89,7 @@ class Hearing:
     """A sentence that offers a figure for which the case has no commitment."""
     misquoted: str | None = None
     """A topic told before that it repeats with another number."""
-    dealing: Dealing | None = None
+    dealing: FigureRule | None = None
     """How its figure is taken, or the answer to how things stand, where the case has a bargain."""
     unmatched: tuple[str, ...] = ()
     """Questions about things the case does not hold."""

@@ -30,7 +30,7 @@ from reward_server.llm.transport import (
     timeout_of,
 )
 from reward_server.settings import PREFIX
-from reward_server.webhooks.addresses import LIMITS, InnerAddress, RefusedAddress, Unresolved, resolve
+from reward_server.webhooks.addresses import LIMITS, PrivateAddress, RefusedAddress, UnresolvedName, resolve
 from reward_server.webhooks.names import NameLookups
 from trainer_client.wire import Message, ToolCall
 from trainer_client.wire.base import REASONING_FIELDS
@@ -132,9 +132,9 @@ class Endpoints:
 
         try:
             target = await resolve(place.base_url, private=private, names=self._names)
-        except Unresolved:
+        except UnresolvedName:
             raise AgentFailed.because("its name has no address") from None
-        except InnerAddress:
+        except PrivateAddress:
             raise AgentFailed.because(f"its address is allowed only with {ALLOWING}=true") from None
         except RefusedAddress:
             raise AgentFailed.because("its address is not allowed here") from None

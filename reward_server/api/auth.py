@@ -17,7 +17,7 @@ from reward_server.auth.failed_keys import FailedKeys, LocalFailedKeys
 from reward_server.auth.key_ring import KeyRing
 from reward_server.auth.key_uses import KeyUses
 from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
-from reward_server.auth.tokens import Tokens
+from reward_server.auth.tokens import TokenVerifier
 from reward_server.errors import Unauthenticated
 from reward_server.limits.rate_limiter import RateDecision, RateLimiter
 
@@ -41,7 +41,7 @@ class Gatekeeper:
         limiter: RateLimiter,
         *,
         open_access: bool,
-        tokens: Tokens | None = None,
+        tokens: TokenVerifier | None = None,
         audit: AuditLog | None = None,
         failed: FailedKeys | None = None,
         uses: KeyUses | None = None,

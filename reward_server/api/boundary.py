@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from reward_server.api.context import ON_LEAVING
 from reward_server.api.errors import error_response
-from reward_server.api.in_work import InWork
+from reward_server.api.in_work import RequestsInWork
 from reward_server.api.pages import NOTHING, SECURITY_HEADERS
 from reward_server.errors import LabsError, Overloaded, Stopped, StoreUnavailable
 from reward_server.ids import IdPrefix, is_id, new_request_id
@@ -61,14 +61,14 @@ class RequestBoundary:
         max_concurrency: int,
         metrics: Metrics,
         traces: Traces | None = None,
-        exchanges: InWork | None = None,
+        exchanges: RequestsInWork | None = None,
     ) -> None:
         self.app = app
         self.traces = traces or Traces()
         self.max_concurrency = max_concurrency
         self.metrics = metrics
         self.in_work = 0
-        self.exchanges = InWork() if exchanges is None else exchanges
+        self.exchanges = RequestsInWork() if exchanges is None else exchanges
         self._turned_away = 0
         self._told_s = -OVERLOAD_LOGGED_EVERY_S
 

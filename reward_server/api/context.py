@@ -27,7 +27,7 @@ from reward_server.api.readiness import ReadinessChecks
 from reward_server.auth.actor import Actor
 from reward_server.auth.asking import ask_as
 from reward_server.auth.audit import AuditLog
-from reward_server.auth.idempotency import Outliving
+from reward_server.auth.idempotency import DetachedWork
 from reward_server.auth.key_ring import KeyRing
 from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
 from reward_server.auth.tenants import Tenants
@@ -103,7 +103,7 @@ class Services:
     audit: AuditLog
     keys: KeyRing
     tenants: Tenants
-    outliving: Outliving
+    outliving: DetachedWork
     stopping: threading.Event = field(default_factory=threading.Event)
     """Set as soon as the server is told to end: what could go on for ever ends by itself then."""
 

@@ -26,7 +26,7 @@ LIVE = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ProgressSnapshot:
     """What a look found."""
 
     data: bytes
@@ -38,7 +38,7 @@ class Seen:
     """Whether another look finds more at once."""
 
 
-Look = Callable[[Lab], Awaitable[Seen]]
+Look = Callable[[Lab], Awaitable[ProgressSnapshot]]
 
 
 class EventStream(EventSourceResponse):

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from reward_server.auth.networks import network_of
 from reward_server.errors import TooManyFailedKeys
-from reward_server.shared_state.redis_link import PREFIX, Lost, RedisLink
+from reward_server.shared_state.redis_link import PREFIX, RedisLink, RedisLost
 
 MOST_PER_MINUTE = 20
 WINDOW_S = 60.0
@@ -70,7 +70,7 @@ class RedisFailedKeys:
 
     async def failed(self, address: str) -> bool:
         """As above."""
-        with suppress(Lost):
+        with suppress(RedisLost):
             count, left_ms = await self._link.run(
                 _COUNT, (f"{PREFIX}failed_keys:{network_of(address)}",), (str(round(WINDOW_S * 1000)),)
             )

@@ -63,7 +63,7 @@ class _Claims(BaseModel):
     nbf: _Seconds = 0.0
 
 
-class Tokens:
+class TokenVerifier:
     """Says whose a token is."""
 
     def __init__(self, issuer: Issuer, store: Store, clock: Clock) -> None:

@@ -21,7 +21,7 @@ from reward_server.cli.finding import CheckFinding
 from reward_server.cli.kept import data, database, keys, security
 from reward_server.cli.remedies import MENDS, NEEDS
 from reward_server.cli.running import labs_at
-from reward_server.cli.salvage import Salvaged, salvaged
+from reward_server.cli.salvage import UsableSettings, salvaged
 from reward_server.errors import ConfigurationError, LabsError
 from reward_server.program import as_called
 from reward_server.settings import PREFIX, Settings
@@ -63,7 +63,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _looked_at(name: str, check: Callable[[Settings], CheckFinding], found: Salvaged) -> Iterator[CheckFinding]:
+def _looked_at(name: str, check: Callable[[Settings], CheckFinding], found: UsableSettings) -> Iterator[CheckFinding]:
     """What there is to say of one check; of settings a wrong one hides no misspelt one."""
     unchecked = _unchecked(name, found)
     if unchecked is not None:
@@ -74,7 +74,7 @@ def _looked_at(name: str, check: Callable[[Settings], CheckFinding], found: Salv
             yield outcome
 
 
-def _unchecked(name: str, found: Salvaged) -> CheckFinding | None:
+def _unchecked(name: str, found: UsableSettings) -> CheckFinding | None:
     """Of settings what is wrong with them; of a check that needs what is wrong that it was not made."""
     if found.problem is None:
         return None
@@ -185,7 +185,7 @@ def _calibrations(settings: Settings) -> CheckFinding:
 
 
 def _redis(settings: Settings) -> CheckFinding:
-    from reward_server.shared_state.redis_link import Lost, RedisLink
+    from reward_server.shared_state.redis_link import RedisLink, RedisLost
 
     if settings.redis_url is None:
         return CheckFinding("redis", "none is set")
@@ -195,7 +195,7 @@ def _redis(settings: Settings) -> CheckFinding:
         link = RedisLink(url, deadline_s=deadline_s)
         try:
             await link.ping()
-        except Lost:
+        except RedisLost:
             mend = "start it, or correct LABS_REDIS_URL; a server without it starts, and counts its limits alone"
             return CheckFinding("redis", f"does not answer within {deadline_s:g} s", mend)
         finally:

@@ -73,7 +73,7 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
     from reward_server.server.http_protocol import BoundedHttpProtocol
     from reward_server.server.signals import Signals
     from reward_server.server.socket_protocol import MAX_MESSAGE_BYTES, PING_S, PONG_S
-    from reward_server.server.standby import ListeningAddress, Relieved
+    from reward_server.server.standby import ListeningAddress, StandbyCancelled
     from reward_server.server.stopping import Stopping
 
     is_first = not (standby or settings.anchors.exists())
@@ -89,7 +89,7 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
         # The lifespan is entered here and not by uvicorn, so that what stops it arrives as an error of ours.
         try:
             await stack.enter_async_context(app.router.lifespan_context(app))
-        except Relieved as relieved:
+        except StandbyCancelled as relieved:
             return relieved.number
         connections = Connections(room_for(settings.max_connections), settings.max_connections_per_address)
         protocol: Any = partial(BoundedHttpProtocol, connections=connections)

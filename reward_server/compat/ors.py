@@ -43,7 +43,7 @@ from reward_server.compat.ors_paths import deployment_of
 from reward_server.compat.ors_stream import Event, ended, followed, told
 from reward_server.compat.ors_tasks import ANY as ANY_ENVIRONMENT
 from reward_server.compat.ors_tasks import SPLITS, environment_of, names_for
-from reward_server.compat.ors_tools import TERMINAL, Unplayable, outcome_of, text_block, tools_of, turn_of
+from reward_server.compat.ors_tools import TERMINAL, UnplayableCall, outcome_of, text_block, tools_of, turn_of
 from reward_server.errors import (
     EpisodeComplete,
     EpisodeExists,
@@ -312,7 +312,7 @@ async def ors_call(request: Request, lab: Caller, environment: Named, x_session_
         return told(Event("error", "There is no such task_id."))
     try:
         turn = turn_of(call, _shown(scenario))
-    except Unplayable as refused:
+    except UnplayableCall as refused:
         return told(Event("task_id", call_id), Event("end", to_json(refused.outcome()).decode()))
     # Before the stream: clients try again what is refused by a status.
     await services.compute.charge(lab, weight(turn.messages[0]), turns=1)
@@ -330,7 +330,7 @@ async def _turn(services: Services, lab: Lab, episode: str, turn: TurnRequest, c
     try:
         played = await services.episodes.turn(lab, episode, turn, _key("call", episode, call_id))
     except EpisodeComplete as error:
-        return Unplayable("episode_finished", error.message).outcome()
+        return UnplayableCall("episode_finished", error.message).outcome()
     return outcome_of(played, episode)
 
 

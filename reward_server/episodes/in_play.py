@@ -39,7 +39,7 @@ class LoadedEpisode:
         return LoadedEpisode(after, (*self.turns, turn))
 
 
-class InPlay:
+class EpisodeCache:
     """The episodes of all labs that are kept."""
 
     def __init__(self, *, kept: bool) -> None:

@@ -109,7 +109,7 @@ class Calibrator:
             self._require_version(calibration, scored.scoring_version)
         return {"calibrated": calibration.apply(scored.reward), "calibration_id": calibration.id}
 
-    def _require_makers(self, calibration: Calibration, scoring_version: str, learned: _Learned) -> None:
+    def _require_makers(self, calibration: Calibration, scoring_version: str, learned: _ServedRewardModel) -> None:
         """Of parts: the model alone for its own, the rubric's part of the version for the rubric's, else all of it."""
         if calibration.is_of_a_model:
             if calibration.names != (REWARD_MODEL,):
@@ -142,24 +142,24 @@ class Calibrator:
             return None
 
 
-class _Learned(NamedTuple):
+class _ServedRewardModel(NamedTuple):
     """The reward model that a request meets, and how to speak of it."""
 
     model: str | None
     told: str
 
 
-def _active(model: str | None) -> _Learned:
+def _active(model: str | None) -> _ServedRewardModel:
     """Before scoring."""
-    return _Learned(model, f"{model or 'no reward model'} is active")
+    return _ServedRewardModel(model, f"{model or 'no reward model'} is active")
 
 
-def _maker(model: str | None) -> _Learned:
+def _maker(model: str | None) -> _ServedRewardModel:
     """Behind a reward that was made: after the check another than the active one can only be new. None: unknown."""
-    return _Learned(model, f"{model or 'another one'} was activated while this request was answered")
+    return _ServedRewardModel(model, f"{model or 'another one'} was activated while this request was answered")
 
 
-def _require(calibration: Calibration, learned: _Learned) -> None:
+def _require(calibration: Calibration, learned: _ServedRewardModel) -> None:
     if calibration.belongs_to != learned.model:
         raise CalibrationMismatch(
             f"This calibration was fitted for the reward model {calibration.belongs_to}, and {learned.told}: "

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from reward_server.exam.advice import Findings, earned, missed
-from reward_server.exam.marks import Mark
+from reward_server.exam.marks import PlayScore
 from reward_server.exam.play import Play
 from reward_server.exam.report import LEVELS, LIMITS, Note
 from scenarios.exam import BAD
@@ -67,7 +67,7 @@ def _bad_agents(found: Findings) -> Iterator[Note]:
             yield Note(text, tuple(earned(found.scenario, agent, found.pairs)))
 
 
-def _paid(found: Findings, agent: str, pairs: Sequence[tuple[Play, Mark]]) -> list[str]:
+def _paid(found: Findings, agent: str, pairs: Sequence[tuple[Play, PlayScore]]) -> list[str]:
     """What the agent's best play got points for, the most points first."""
     _, mark = max((p for p in pairs if p[0].agent == agent), key=lambda pair: pair[1].reward)
     criteria = [c for c in found.scenario.secrets.rubric.criteria if c.points > 0 and mark.values.get(c.id)]

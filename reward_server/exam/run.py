@@ -14,7 +14,7 @@ from statistics import pstdev
 from personas.case.temperament import Temperament
 from personas.reading.reader import Reader
 from reward_server.exam.advice import Findings, failures
-from reward_server.exam.marks import Mark, Marker
+from reward_server.exam.marks import PlayScore, PlayScorer
 from reward_server.exam.notes import notes
 from reward_server.exam.play import Play, play
 from reward_server.exam.questions import understanding
@@ -35,7 +35,7 @@ class Examiner:
 
     library: Library
     reader: Reader
-    marker: Marker
+    marker: PlayScorer
     temperaments: Mapping[str, Temperament]
     natural: Mapping[str, NaturalAgents]
     """Scenario name -> its natural agents; scenarios without any are checked on the other agents."""
@@ -116,7 +116,7 @@ class Examiner:
         again = play(scenario, self.temperaments[first.temperament], agent, self.reader, first.seed)
         return again.messages == first.messages and again.final_state == first.final_state
 
-    async def _same_reward(self, scenario: SealedScenario, plays: Sequence[Play], marks: Sequence[Mark]) -> bool:
+    async def _same_reward(self, scenario: SealedScenario, plays: Sequence[Play], marks: Sequence[PlayScore]) -> bool:
         """Whether a play scored alone, and all plays in reverse order, get the rewards they got together."""
         alone = [await self.marker.mark(scenario, [one]) for one in plays[:3]]
         backwards = await self.marker.mark(scenario, list(reversed(plays)))
@@ -124,7 +124,7 @@ class Examiner:
         return [mark.reward for (mark,) in alone] == rewards[:3] and [m.reward for m in backwards][::-1] == rewards
 
 
-def _idle_criteria(scenario: SealedScenario, marks: Sequence[Mark]) -> tuple[list[str], list[str]]:
+def _idle_criteria(scenario: SealedScenario, marks: Sequence[PlayScore]) -> tuple[list[str], list[str]]:
     """Positive criteria that nobody met, and criteria that everybody met; those that abstained are left out."""
     never: list[str] = []
     always: list[str] = []

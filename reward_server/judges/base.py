@@ -20,13 +20,13 @@ from scenarios.library import SealedScenario
 from scenarios.schema import Criterion
 
 __all__ = [
-    "AskedJudge",
     "Case",
     "ComputedJudge",
     "Evidence",
     "Judge",
     "JudgeFailed",
     "Outcome",
+    "RemoteJudge",
     "Verdict",
     "VerdictStatus",
 ]
@@ -127,7 +127,7 @@ Outcome = tuple[Verdict, ...] | LabsError
 """What asking about one case came to: verdicts, or why there are none (the judge failed, the budget is spent, …)."""
 
 
-class AskedJudge(Judge, Protocol):
+class RemoteJudge(Judge, Protocol):
     """Decides by asking someone over a network; a batch at a time, and each case may fail alone."""
 
     async def decide(self, cases: Sequence[tuple[Case, Sequence[Criterion]]]) -> Sequence[Outcome]:

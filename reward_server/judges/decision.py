@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reward_server.judges.base import Evidence, Verdict, VerdictStatus, occurs
-from reward_server.judges.reading import Answered
+from reward_server.judges.reading import CheckedAnswer
 from reward_server.transcripts.transcript import Transcript
 from scenarios.schema import Criterion
 
@@ -31,7 +31,7 @@ KEPT_REASON = 400
 class Sample:
     """One checked answer to an inquiry: per question what was answered, and what it counts, from 0 to 1."""
 
-    answers: tuple[Answered, ...] = field(repr=False)
+    answers: tuple[CheckedAnswer, ...] = field(repr=False)
     weights: tuple[float, ...]
     """How likely "met" was, or, where that is not asked for, 1 for met and 0 for not."""
 

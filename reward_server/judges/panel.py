@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from personas.case.schema import all_hold
 from reward_server.errors import BudgetExhausted, LabsError
-from reward_server.judges.base import AskedJudge, Case, ComputedJudge, JudgeFailed, Outcome, Verdict, VerdictStatus
+from reward_server.judges.base import Case, ComputedJudge, JudgeFailed, Outcome, RemoteJudge, Verdict, VerdictStatus
 from reward_server.judges.cascade import OpenQuestion, at_step, better, check_at, route, settles
 from reward_server.judges.soundness import is_sound
 from scenarios.schema import Criterion
@@ -34,7 +34,7 @@ class PanelResult:
 class Panel:
     """All judges of this server, at most one per kind of check."""
 
-    def __init__(self, computed: Sequence[ComputedJudge], asked: Sequence[AskedJudge] = ()) -> None:
+    def __init__(self, computed: Sequence[ComputedJudge], asked: Sequence[RemoteJudge] = ()) -> None:
         self._computed = {kind: judge for judge in computed for kind in judge.kinds}
         self._asked = {kind: judge for judge in asked for kind in judge.kinds}
         everyone = (*computed, *asked)
@@ -116,7 +116,7 @@ class Panel:
                     break
         return standing or _abstained(criterion)
 
-    async def _round(self, judge: AskedJudge, states: Sequence[_State]) -> None:
+    async def _round(self, judge: RemoteJudge, states: Sequence[_State]) -> None:
         batch = [(state, mine) for state in states if (mine := [q for q in state.open if q.route in judge.kinds])]
         answers = await _asked(judge, [(state.case, [q.asked for q in mine]) for state, mine in batch])
         for (state, mine), answer in zip(batch, answers, strict=True):
@@ -164,7 +164,7 @@ def _abstained(criterion: Criterion) -> Verdict:
     return Verdict(criterion.id, VerdictStatus.ABSTAINED, None, (), "none", "1")
 
 
-async def _asked(judge: AskedJudge, cases: Sequence[tuple[Case, Sequence[Criterion]]]) -> Sequence[Outcome]:
+async def _asked(judge: RemoteJudge, cases: Sequence[tuple[Case, Sequence[Criterion]]]) -> Sequence[Outcome]:
     try:
         answers = await judge.decide(cases)
     except (JudgeFailed, BudgetExhausted) as failure:

@@ -4,7 +4,7 @@ An installed package offers a judge in the group `labs.judges`; the name of the 
 composites call it. It is an object, or a class or function without arguments that makes one, with a `version` and
 
 - `decide(case, criterion)`: decides checks `plugin: {name: …}`, in the scoring threads; or, where it is a coroutine
-  function, `decide(cases)`, asked as `judges.base.AskedJudge` is; or
+  function, `decide(cases)`, asked as `judges.base.RemoteJudge` is; or
 - `estimate(cases)`: puts a number on whole conversations, as `judges.estimate.ConversationJudge`.
 
 One that decides may have `check_options(options)`, which raises on options of a scenario that it cannot use.
@@ -24,7 +24,16 @@ from typing import Any
 import structlog
 
 from reward_server.errors import ConfigurationError, JudgeFailed, LabsError
-from reward_server.judges.base import AskedJudge, Case, ComputedJudge, Finding, Outcome, Verdict, VerdictStatus, verdict
+from reward_server.judges.base import (
+    Case,
+    ComputedJudge,
+    Finding,
+    Outcome,
+    RemoteJudge,
+    Verdict,
+    VerdictStatus,
+    verdict,
+)
 from reward_server.judges.estimate import ConversationJudge, Estimate
 from reward_server.judges.soundness import is_sound
 from scenarios.schema import Criterion
@@ -46,7 +55,7 @@ class Plugins:
     """The judges that were loaded, by what they do."""
 
     computed: tuple[ComputedJudge, ...] = ()
-    asked: tuple[AskedJudge, ...] = ()
+    asked: tuple[RemoteJudge, ...] = ()
     conversation: Mapping[str, ConversationJudge] = field(default_factory=dict)
 
 
@@ -61,7 +70,7 @@ def load_plugins(names: Sequence[str], installed: Iterable[EntryPoint] | None = 
     """
     offers = list(entry_points(group=GROUP) if installed is None else installed) if names else []
     computed: list[ComputedJudge] = []
-    asked: list[AskedJudge] = []
+    asked: list[RemoteJudge] = []
     conversation: dict[str, ConversationJudge] = {}
     for name in names:
         _require_free(name, names)
@@ -122,7 +131,7 @@ def _loaded(name: str, entry: EntryPoint) -> tuple[Any, str]:
 
 
 @dataclass(frozen=True, repr=False)
-class _Plugged:
+class _PluginJudge:
     """What the server knows of a judge that is not its own."""
 
     name: str
@@ -161,7 +170,7 @@ class _Plugged:
         return JudgeFailed(kind="plugin")
 
 
-class ComputedPlugin(_Plugged):
+class ComputedPlugin(_PluginJudge):
     """A plug-in that decides by computing; it may return a `Finding`, a `Verdict`, or None to abstain."""
 
     def decide(self, case: Case, criterion: Criterion) -> Verdict:
@@ -175,7 +184,7 @@ class ComputedPlugin(_Plugged):
         return self.accepted(case, criterion, given)
 
 
-class AskedPlugin(_Plugged):
+class AskedPlugin(_PluginJudge):
     """A plug-in that asks somebody else, a batch of cases at a time."""
 
     async def decide(self, cases: Sequence[tuple[Case, Sequence[Criterion]]]) -> Sequence[Outcome]:
@@ -201,7 +210,7 @@ class AskedPlugin(_Plugged):
             return failure
 
 
-class ConversationPlugin(_Plugged):
+class ConversationPlugin(_PluginJudge):
     """A plug-in that puts a number on whole conversations; who hears it looks at the numbers."""
 
     @property

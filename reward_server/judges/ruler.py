@@ -94,7 +94,7 @@ class GroupJudge(Protocol):
         """
 
 
-class Ruler:
+class LlmGroupJudge:
     """The group judge on a language model. It remembers nothing."""
 
     def __init__(self, model: LanguageModel, reader: Reader | None = None) -> None:

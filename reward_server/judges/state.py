@@ -13,7 +13,7 @@ from typing import Any
 from personas.case.schema import Needs, all_hold
 from personas.hearing.hear import is_new
 from personas.hearing.heard import gist_of
-from personas.replay.replayer import Disclosure, Made, TurnRecord
+from personas.replay.replayer import Disclosure, MadeCommitment, TurnRecord
 from personas.text.plain import plain
 from personas.text.wording import normal
 from reward_server.judges.base import NOT_MET, Case, Evidence, Finding, Verdict, cite, verdict
@@ -103,9 +103,9 @@ def _committed(case: Case, criterion: Criterion, check: CommittedCheck) -> Findi
     return Finding(1.0, (cite(case.transcript, first.turn, "agent", first.quote),))
 
 
-def _without_repetitions(made: Iterable[Made]) -> Iterable[Made]:
+def _without_repetitions(made: Iterable[MadeCommitment]) -> Iterable[MadeCommitment]:
     """The same words again commit to nothing new, so repeating a promise does not make it well timed."""
-    first: dict[str, Made] = {}
+    first: dict[str, MadeCommitment] = {}
     for one in made:
         first.setdefault(normal(one.quote), one)
     return first.values()

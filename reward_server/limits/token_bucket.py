@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from reward_server.shared_state.redis_link import PREFIX, Lost, RedisLink
+from reward_server.shared_state.redis_link import PREFIX, RedisLink, RedisLost
 
 MINUTE_S = 60.0
 FORGET_BEYOND = 10_000
@@ -91,7 +91,7 @@ class RedisTokenBuckets:
     async def charge(self, lab_id: str, most: int, characters: int) -> int:
         """As above."""
         values = (str(most), str(characters), str(MINUTE_S))
-        with suppress(Lost):
+        with suppress(RedisLost):
             return _wait_s(float(await self._link.run(_CHARGE, (f"{PREFIX}minute:{lab_id}",), values)), most)
         return await self._local.charge(lab_id, most, characters)
 

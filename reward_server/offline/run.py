@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from reward_server.errors import InvalidRequest, JudgeFailed, LabsError
 from reward_server.offline.formats import ANYONE, BadRow, NoAgent, RowConversation, Speakers, convert
-from reward_server.offline.recast import Recast
+from reward_server.offline.recast import RecordedAgentPlayer
 from reward_server.offline.results import Result, ResultsFile, result_key
 from reward_server.offline.rows import InputRow
 from reward_server.scoring.scored import Scored, Unscored
@@ -49,7 +49,9 @@ class RowItem:
 class FileEvaluation:
     """One run over one file."""
 
-    def __init__(self, scorer: Scorer, task: ScoringTask, results: ResultsFile, recast: Recast | None = None) -> None:
+    def __init__(
+        self, scorer: Scorer, task: ScoringTask, results: ResultsFile, recast: RecordedAgentPlayer | None = None
+    ) -> None:
         self._scoring = RowScoring(scorer, task, recast)
         self._results = results
 
@@ -77,7 +79,7 @@ class FileEvaluation:
 class RowScoring:
     """From rows to results; knows of no file."""
 
-    def __init__(self, scorer: Scorer, task: ScoringTask, recast: Recast | None = None) -> None:
+    def __init__(self, scorer: Scorer, task: ScoringTask, recast: RecordedAgentPlayer | None = None) -> None:
         self._scorer = scorer
         self._recast = recast
         self._task = task

@@ -21,7 +21,7 @@ TOLD_ERRORS = 3
 
 
 @dataclass
-class Throughput:
+class WorkerThroughput:
     """What a worker did."""
 
     conversations: int = 0
@@ -45,7 +45,7 @@ class Summary:
     errors: dict[str, int] = field(default_factory=dict)
     first_errors: list[str] = field(default_factory=list)
     """A line for each of the first few."""
-    workers: dict[str, Throughput] = field(default_factory=dict)
+    workers: dict[str, WorkerThroughput] = field(default_factory=dict)
 
     def count(self, result: Result) -> None:
         """Count a result, of this run or of one before."""
@@ -95,7 +95,7 @@ def score_into(
                 results.require(version)
             fresh = [result for result in scored.results if result["key"] not in results.done]
             results.append(fresh)
-            did = summary.workers.setdefault(scored.worker, Throughput())
+            did = summary.workers.setdefault(scored.worker, WorkerThroughput())
             did.conversations += len(scored.results)
             did.seconds += scored.seconds
             count += len(fresh)

@@ -30,7 +30,7 @@ MOST_LABELS = 2000
 
 
 @dataclass(frozen=True)
-class Listed:
+class PreferencePage:
     """A page of preferences, and where the next one begins."""
 
     bodies: list[Body]
@@ -59,7 +59,7 @@ class PreferenceService:
 
     async def page(
         self, lab: Lab, *, limit: int, after: PageEnd | None, collection: str | None, source: Source | None
-    ) -> Listed:
+    ) -> PreferencePage:
         """The lab's comparisons and labels, the newest first."""
         wanted = self._collections(lab, collection)
         labels: list[PreferenceRow] = []
@@ -77,7 +77,7 @@ class PreferenceService:
         ]
         rows.sort(key=lambda each: (each[0].created_at, each[0].id), reverse=True)
         shown = rows[:limit]
-        return Listed([body for _, body in shown], shown[-1][0] if len(rows) > limit else None)
+        return PreferencePage([body for _, body in shown], shown[-1][0] if len(rows) > limit else None)
 
     async def agreement(self, lab: Lab, collection: str | None) -> Body:
         """How often rewards agree with the lab's people; of the newest labels, at most `MOST_LABELS`."""

@@ -20,7 +20,7 @@ DECIDES = ((OVERALL, "r2", "R²"), (PAIRS, "pairwise", "share of pairs in the ri
 """The figures that a model is set against its baselines by."""
 
 
-class Rival(NamedTuple):
+class BestBaseline(NamedTuple):
     """The best baseline beside the model, by one figure."""
 
     name: str
@@ -31,7 +31,7 @@ class Rival(NamedTuple):
     """Whether the model's whole interval lies above the baseline."""
 
 
-def rivals(metrics: Mapping[str, Any], baselines: Mapping[str, Any]) -> list[Rival]:
+def rivals(metrics: Mapping[str, Any], baselines: Mapping[str, Any]) -> list[BestBaseline]:
     """For each figure that decides, the best baseline; none where there is nothing to compare."""
     found = []
     for head, figure, title in DECIDES:
@@ -46,7 +46,7 @@ def rivals(metrics: Mapping[str, Any], baselines: Mapping[str, Any]) -> list[Riv
             continue
         best = max(beside, key=lambda name: beside[name])
         sure = own.get("low", own["value"]) > beside[best]
-        found.append(Rival(best, beside[best], own["value"], title, sure))
+        found.append(BestBaseline(best, beside[best], own["value"], title, sure))
     return found
 
 

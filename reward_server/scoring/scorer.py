@@ -29,7 +29,7 @@ from personas.case.temperament import Temperament
 from personas.hearing.heard import AgentTurn
 from personas.reading.matcher import Matcher
 from personas.reading.reader import Reader, Turn
-from personas.replay.replayer import Acts, Exchange, Record, replay, turns_of
+from personas.replay.replayer import ConductCounts, Exchange, Record, replay, turns_of
 from reward_server.errors import (
     CollectionNotFound,
     InvalidRewardConfig,
@@ -46,8 +46,8 @@ from reward_server.scoring.aggregate import Aggregate, aggregate, considered, fi
 from reward_server.scoring.compose import (
     RUBRIC,
     RUBRIC_ALONE,
+    PartValue,
     ScoringComposite,
-    Value,
     combine,
     composite_of,
     lower_bound,
@@ -110,7 +110,7 @@ class Prefetching(Protocol):
         """Embed texts that will be read soon."""
 
 
-class Telling(Protocol):
+class DisclosurePolicy(Protocol):
     """Decides what whoever asks may be told (`scoring.telling`)."""
 
     async def refused(self, requests: Sequence[ScoreRequest | None]) -> dict[int, Unscored]:
@@ -121,7 +121,7 @@ class Telling(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
+class _PendingScore:
     """A request whose computed verdicts are there and whose others are still to be asked for."""
 
     case: Case
@@ -143,7 +143,7 @@ Read: TypeAlias = Callable[[], ScoreRequest]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Begun:
+class StartedScoring:
     """A conversation that a scoring thread has begun with, for `finish`."""
 
     request: ScoreRequest | None
@@ -151,20 +151,20 @@ class Begun:
     snapshot: JudgeSnapshot
     texts: Sequence[str]
     """What has to be embedded before anything can be computed."""
-    found: _Open | Scored | Unscored | None
+    found: _PendingScore | Scored | Unscored | None
     """What came of it; None where texts are missing."""
     seconds: float
     """What beginning took."""
 
 
-Begin: TypeAlias = Callable[[Read], Begun]
+Begin: TypeAlias = Callable[[Read], StartedScoring]
 
 
 def _nobody() -> Judges:
     return {}
 
 
-NOT_REPLAYED = Record((), {}, {}, {}, Acts(), 0.0)
+NOT_REPLAYED = Record((), {}, {}, {}, ConductCounts(), 0.0)
 """The record of a case that nobody reads the record of."""
 
 
@@ -192,7 +192,7 @@ class Scorer:
         self._take_snapshot = conversation_judges
         self.meter: ScoringMeter | None = None
         """Counts what is scored, where somebody wants to know."""
-        self.telling: Telling | None = None
+        self.telling: DisclosurePolicy | None = None
         """Decides what a key may be told, where there are keys."""
         self._versions_seen: tuple[Mapping[str, str] | None, str] = None, ""
         """Versions of the conversation judges last seen, and the scoring version they make: hashing takes a while."""
@@ -235,7 +235,7 @@ class Scorer:
         """One outcome per request, in order."""
         started, begin, turnstile = time.perf_counter(), self.begin(), asyncio.Semaphore(JOBS_PER_CALL)
 
-        async def begun(part: Sequence[ScoreRequest]) -> list[Begun]:
+        async def begun(part: Sequence[ScoreRequest]) -> list[StartedScoring]:
             async with turnstile:
                 return await asyncio.get_running_loop().run_in_executor(self._threads, _begin_all, begin, part)
 
@@ -250,11 +250,11 @@ class Scorer:
         """
         return partial(self._begun, self._snapshot())
 
-    async def finish(self, begun: Sequence[Begun]) -> list[Scored | Unscored]:
+    async def finish(self, begun: Sequence[StartedScoring]) -> list[Scored | Unscored]:
         """One outcome per conversation, in order; all of them were begun with by what one `begin` gave."""
         return await self._ended(begun, time.perf_counter() - sum(each.seconds for each in begun))
 
-    async def _ended(self, begun: Sequence[Begun], started: float) -> list[Scored | Unscored]:
+    async def _ended(self, begun: Sequence[StartedScoring], started: float) -> list[Scored | Unscored]:
         requests = [each.request for each in begun]
         refused = {} if self.telling is None else await self.telling.refused(requests)
         kept = [each for place, each in enumerate(begun) if place not in refused]
@@ -266,13 +266,15 @@ class Scorer:
         whole = [refused[place] if place in refused else next(found) for place in range(len(begun))]
         return whole if self.telling is None else list(map(self.telling.told, requests, whole))
 
-    async def _outcomes(self, begun: Sequence[Begun]) -> list[Scored | Unscored]:
+    async def _outcomes(self, begun: Sequence[StartedScoring]) -> list[Scored | Unscored]:
         waiting, turnstile = [each for each in begun if each.texts], asyncio.Semaphore(JOBS_PER_CALL)
         parts = await asyncio.gather(*(self._computed(part, turnstile) for part in _parts(waiting))) if waiting else ()
         computed = chain.from_iterable(parts)
         return await self._asked([next(computed) if each.found is None else each.found for each in begun], begun[0])
 
-    async def _computed(self, begun: Sequence[Begun], turnstile: asyncio.Semaphore) -> list[_Open | Scored | Unscored]:
+    async def _computed(
+        self, begun: Sequence[StartedScoring], turnstile: asyncio.Semaphore
+    ) -> list[_PendingScore | Scored | Unscored]:
         """What comes of conversations whose texts were missing."""
         if self._prefetching is not None:
             # Awaited, so that the texts of all callers share batches and no scoring thread waits for them.
@@ -335,24 +337,24 @@ class Scorer:
 
     # --- in a scoring thread ----------------------------------------------------------------------
 
-    def _begun(self, snapshot: JudgeSnapshot, read: Read) -> Begun:
+    def _begun(self, snapshot: JudgeSnapshot, read: Read) -> StartedScoring:
         """Where texts have to be embedded first, that is all; else it is done at once."""
         started = time.perf_counter()
         request: ScoreRequest | None = None
         texts: Sequence[str] = ()
-        found: _Open | Scored | Unscored | None
+        found: _PendingScore | Scored | Unscored | None
         try:
             request = read()
             texts = self._fresh_texts(request, snapshot)
             found = None if texts else self._judge(request, snapshot)
         except Exception as error:  # noqa: BLE001 (a request boundary: one transcript must not fail its batch)
             found = _failed(error, request)
-        return Begun(request, snapshot, texts, found, time.perf_counter() - started)
+        return StartedScoring(request, snapshot, texts, found, time.perf_counter() - started)
 
-    def _compute(self, begun: Sequence[Begun]) -> list[_Open | Scored | Unscored]:
+    def _compute(self, begun: Sequence[StartedScoring]) -> list[_PendingScore | Scored | Unscored]:
         return [self._attempt(each.request, each.snapshot) for each in begun if each.request is not None]
 
-    def _attempt(self, request: ScoreRequest, snapshot: JudgeSnapshot) -> _Open | Scored | Unscored:
+    def _attempt(self, request: ScoreRequest, snapshot: JudgeSnapshot) -> _PendingScore | Scored | Unscored:
         try:
             return self._judge(request, snapshot)
         except Exception as error:  # noqa: BLE001 (a request boundary: one transcript must not fail its batch)
@@ -373,7 +375,7 @@ class Scorer:
                 texts |= dict.fromkeys(self._fresh_texts(read(), snapshot))
         return list(texts)
 
-    def _judge(self, request: ScoreRequest, snapshot: JudgeSnapshot) -> _Open | Scored:
+    def _judge(self, request: ScoreRequest, snapshot: JudgeSnapshot) -> _PendingScore | Scored:
         scenario, transcript, config = self._sealed(request), request.transcript, request.config
         composite = self._composite(request)
         missing = missing_judge(composite, snapshot.judges)
@@ -394,7 +396,7 @@ class Scorer:
             criteria=criteria,
             verdicts=judged.verdicts,
         )
-        half = _Open(case, config, composite, criteria, gates, judged.verdicts, judged.open)
+        half = _PendingScore(case, config, composite, criteria, gates, judged.verdicts, judged.open)
         return half if half.waits else _total(half, judged.verdicts, {}, snapshot)
 
     def _replayed(self, scenario: SealedScenario, transcript: Transcript) -> tuple[Record, int]:
@@ -436,12 +438,14 @@ class Scorer:
 
     # --- back on the event loop -------------------------------------------------------------------
 
-    async def _asked(self, outcomes: Sequence[_Open | Scored | Unscored], begun: Begun) -> list[Scored | Unscored]:
+    async def _asked(
+        self, outcomes: Sequence[_PendingScore | Scored | Unscored], begun: StartedScoring
+    ) -> list[Scored | Unscored]:
         """The outcomes once everybody was heard; `begun` is one of them, for the judges that they share."""
         snapshot = begun.snapshot
-        waiting = [outcome for outcome in outcomes if isinstance(outcome, _Open)]
+        waiting = [outcome for outcome in outcomes if isinstance(outcome, _PendingScore)]
         if not waiting:
-            return [outcome for outcome in outcomes if not isinstance(outcome, _Open)]
+            return [outcome for outcome in outcomes if not isinstance(outcome, _PendingScore)]
         answers, heard = await asyncio.gather(
             self._panel.ask([(each.case, each.questions) for each in waiting]),
             asyncio.gather(*(self._estimates(name, waiting, snapshot.judges) for name in snapshot.judges)),
@@ -451,10 +455,10 @@ class Scorer:
             _finished(each, answer, {name: found[i] for name, found in estimates.items()}, snapshot)
             for i, (each, answer) in enumerate(zip(waiting, answers, strict=True))
         )
-        return [next(finished) if isinstance(each, _Open) else each for each in outcomes]
+        return [next(finished) if isinstance(each, _PendingScore) else each for each in outcomes]
 
     async def _estimates(
-        self, name: str, waiting: Sequence[_Open], judges: Judges
+        self, name: str, waiting: Sequence[_PendingScore], judges: Judges
     ) -> list[Estimate | LabsError | None]:
         """What a judge says of each case that wants to hear it; None for the others."""
         asking = [i for i, each in enumerate(waiting) if name in each.composite.judges]
@@ -473,7 +477,7 @@ def _parts(things: Sequence[Thing]) -> list[Sequence[Thing]]:
     return [things[start : start + TRANSCRIPTS_PER_JOB] for start in range(0, len(things), TRANSCRIPTS_PER_JOB)]
 
 
-def _begin_all(begin: Begin, requests: Sequence[ScoreRequest]) -> list[Begun]:
+def _begin_all(begin: Begin, requests: Sequence[ScoreRequest]) -> list[StartedScoring]:
     return [begin(partial(_given, request)) for request in requests]
 
 
@@ -499,7 +503,7 @@ def _wanted(rubric: Rubric, config: RewardConfig, composite: ScoringComposite) -
 
 
 def _finished(
-    half: _Open, answer: Outcome, estimates: Mapping[str, Estimate | LabsError | None], snapshot: JudgeSnapshot
+    half: _PendingScore, answer: Outcome, estimates: Mapping[str, Estimate | LabsError | None], snapshot: JudgeSnapshot
 ) -> Scored | Unscored:
     if isinstance(answer, LabsError):
         return Unscored(answer)
@@ -516,11 +520,11 @@ def _finished(
 
 
 def _total(
-    half: _Open, verdicts: Mapping[str, Verdict], estimates: Mapping[str, Estimate], snapshot: JudgeSnapshot
+    half: _PendingScore, verdicts: Mapping[str, Verdict], estimates: Mapping[str, Estimate], snapshot: JudgeSnapshot
 ) -> Scored:
     rubric = half.case.scenario.secrets.rubric
     total = _rubric_total(half, verdicts)
-    values = {RUBRIC: Value(total.reward, total.uncertainty)} if RUBRIC in half.composite.judges else {}
+    values = {RUBRIC: PartValue(total.reward, total.uncertainty)} if RUBRIC in half.composite.judges else {}
     values |= {name: _heard(estimate, gated=bool(half.gates)) for name, estimate in estimates.items()}
     whole = combine(half.composite, values)
     value = _cautious(half, values) if half.config.risk_aversion else whole.value
@@ -544,15 +548,15 @@ def _total(
     )
 
 
-def _heard(estimate: Estimate, *, gated: bool) -> Value:
+def _heard(estimate: Estimate, *, gated: bool) -> PartValue:
     """A judge of the whole conversation; behind a closed gate its estimate is worth nothing, however well it meant.
 
     A cap alone would let an attack lift a conversation of which such a judge thinks less than the cap.
     """
-    return Value(0.0 if gated else estimate.value, estimate.epistemic)
+    return PartValue(0.0 if gated else estimate.value, estimate.epistemic)
 
 
-def _cautious(half: _Open, values: Mapping[str, Value]) -> float:
+def _cautious(half: _PendingScore, values: Mapping[str, PartValue]) -> float:
     """The lower confidence bound that was asked for, if some judge of the reward knows its doubt.
 
     Where that judge does not move this reward (a gate of the composite is closed, say), there is nothing to cut by.
@@ -566,7 +570,7 @@ def _cautious(half: _Open, values: Mapping[str, Value]) -> float:
     return lower_bound(half.composite, values, half.config.risk_aversion)
 
 
-def _rubric_total(half: _Open, verdicts: Mapping[str, Verdict]) -> Aggregate:
+def _rubric_total(half: _PendingScore, verdicts: Mapping[str, Verdict]) -> Aggregate:
     """The rubric's part; only its caps where the composite is made of others."""
     if RUBRIC not in half.composite.judges:
         return Aggregate(0.0, {}, fired_caps(half.criteria, verdicts), 1.0)

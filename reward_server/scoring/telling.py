@@ -28,7 +28,7 @@ PROBED = "rubric.probed"
 """In the audit log: a key asked for more weightings of a scenario than it may."""
 
 
-class Telling:
+class WeightingDisclosure:
     """What is told of rewards, and how many weightings there may be."""
 
     def __init__(self, vault: Vault, weightings: Weightings, audit: AuditLog | None = None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 
-from reward_server.auth.tokens import Issuer, Tokens
+from reward_server.auth.tokens import Issuer, TokenVerifier
 from reward_server.clock import Clock
 from reward_server.errors import ConfigurationError
 from reward_server.server.chores import own
@@ -16,11 +16,11 @@ from reward_server.store.store import Store
 from reward_server.telemetry.metrics import Metrics
 
 
-def tokens_of(settings: Settings, store: Store, clock: Clock) -> Tokens | None:
+def tokens_of(settings: Settings, store: Store, clock: Clock) -> TokenVerifier | None:
     """Tokens of an issuer that the operator trusts, if there is one."""
     if settings.jwt_issuer is None or settings.jwt_audience is None or settings.jwt_key is None:
         return None
-    return Tokens(
+    return TokenVerifier(
         Issuer.of(settings.jwt_issuer, settings.jwt_audience, settings.jwt_key.get_secret_value()), store, clock
     )
 

@@ -24,7 +24,7 @@ from reward_server.clock import Clock
 from reward_server.decisions.model import DecisionModel
 from reward_server.decisions.questions import Decider
 from reward_server.errors import ConfigurationError, ScenarioError
-from reward_server.judges.base import AskedJudge, ComputedJudge
+from reward_server.judges.base import ComputedJudge, RemoteJudge
 from reward_server.judges.decided import DecisionJudge
 from reward_server.judges.decided_pair import DecidedPairs
 from reward_server.judges.estimate import CLASSIFIER, REWARD_MODEL, ConversationJudge
@@ -165,7 +165,7 @@ def _no_reward_model() -> ConversationJudge | None:
 class ExtraJudges:
     """The judges besides the embedded ones."""
 
-    asked: tuple[AskedJudge, ...] = ()
+    asked: tuple[RemoteJudge, ...] = ()
     plugins: Plugins = NO_PLUGINS
     classifier: ConversationJudge | None = None
     reward_model: Callable[[], ConversationJudge | None] = _no_reward_model
@@ -186,7 +186,7 @@ def asked_judges(
     verdicts: VerdictCache,
     reader: Reader,
     decider: Decider | None = None,
-) -> tuple[AskedJudge, ...]:
+) -> tuple[RemoteJudge, ...]:
     """The judge of `judge` criteria: a decision model, or else a language model, if there is one."""
     if decider is not None:
         return (DecisionJudge(decider, settings.decisions_threshold, reader),)
@@ -241,14 +241,14 @@ def reward_model_service(
 
 
 @dataclass(frozen=True)
-class Present:
+class CurrentScoring:
     """What rewards of a server rest on at this moment."""
 
     scoring_version: str
     lineage: Lineage
 
 
-async def present(settings: Settings) -> Present:
+async def present(settings: Settings) -> CurrentScoring:
     """That of a server with these settings and this data folder; `LabsError` where none would start."""
     from reward_server.llm.build import language_model
 
@@ -257,7 +257,7 @@ async def present(settings: Settings) -> Present:
     try:
         with offline_engine(settings, library, model=model) as engine:
             lineage = Lineage(library.vault, engine.guests.conversation_judges)
-            return Present(engine.scorer.scoring_version, lineage)
+            return CurrentScoring(engine.scorer.scoring_version, lineage)
     finally:
         if model is not None:
             await model.close()

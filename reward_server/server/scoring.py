@@ -30,7 +30,7 @@ from reward_server.reward_models.service import RewardModelService
 from reward_server.scoring.lineage import Lineage
 from reward_server.scoring.metering import ScoringMeter
 from reward_server.scoring.scorer import Scorer
-from reward_server.scoring.telling import Telling
+from reward_server.scoring.telling import WeightingDisclosure
 from reward_server.scoring.tie_breaker import PairJudge
 from reward_server.server.engine import (
     Deciders,
@@ -132,7 +132,9 @@ async def scoring_of(stack: AsyncExitStack, inputs: BuildInputs, store: Store, l
     )
     scorer = ports.build_scorer(library, matcher, reader, threads, guests)
     scorer.meter = ScoringMeter(library.vault, metrics)
-    scorer.telling = Telling(library.vault, Weightings(settings.weightings_per_day), AuditLog(store, ports.clock))
+    scorer.telling = WeightingDisclosure(
+        library.vault, Weightings(settings.weightings_per_day), AuditLog(store, ports.clock)
+    )
     lineage = Lineage(library.vault, guests.conversation_judges)
     pairs = pair_judge(model, verdicts, reader, deciders.judges)
     return ScoringParts(library, matcher, reader, threads, model, verdicts, loaded.learned, scorer, lineage, pairs)

@@ -25,7 +25,7 @@ from reward_server.evaluations.service import EvaluationService
 from reward_server.jobs.files import FileService
 from reward_server.jobs.kinds import JobKind
 from reward_server.jobs.service import JobService
-from reward_server.judges.ruler import Ruler
+from reward_server.judges.ruler import LlmGroupJudge
 from reward_server.limits.compute_budget import ComputeBudget
 from reward_server.limits.concurrency_limit import LabConcurrencyLimit
 from reward_server.limits.connections import OpenConnections
@@ -184,7 +184,7 @@ def _tie_breaker(scoring: ScoringParts, metrics: Metrics) -> TieBreaker | None:
 
 
 def _rankings(inputs: BuildInputs, infrastructure: Infrastructure, scoring: ScoringParts) -> RankingService:
-    ruler = None if scoring.model is None else Ruler(scoring.model, scoring.reader)
+    ruler = None if scoring.model is None else LlmGroupJudge(scoring.model, scoring.reader)
     return RankingService(
         catalog=scoring.library.catalog,
         scorer=scoring.scorer,

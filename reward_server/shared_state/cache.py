@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from reward_server.shared_state.redis_link import PREFIX, Lost, RedisLink
+from reward_server.shared_state.redis_link import PREFIX, RedisLink, RedisLost
 
 MAX_ENTRIES = 10_000
 
@@ -53,11 +53,11 @@ class RedisCache:
         """As above."""
         try:
             found = await self._link.ask(lambda redis: redis.get(f"{PREFIX}cache:{name}"))
-        except Lost:
+        except RedisLost:
             return None
         return None if found is None else str(found)
 
     async def put(self, name: str, text: str, lifetime_s: float) -> None:
         """As above."""
-        with suppress(Lost):
+        with suppress(RedisLost):
             await self._link.ask(lambda redis: redis.set(f"{PREFIX}cache:{name}", text, px=round(lifetime_s * 1000)))

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, bindparam, func, select, update
 
 from reward_server.errors import LeaseLost
 from reward_server.store.isolation import across_labs
-from reward_server.store.job_claims import Hold, Taken, claim_items
+from reward_server.store.job_claims import ItemLease, TakenItems, claim_items
 from reward_server.store.job_records import OPEN, Claim, ItemOutcome, ItemState, JobRow, JobStatus
 from reward_server.store.job_standing import GOES_ON, counted, place_of, saved, write_outcomes
 from reward_server.store.jobs import job_of
@@ -73,7 +73,7 @@ class JobItemRepository:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    async def claim(self, hold: Hold, types: Sequence[str], now: datetime) -> Taken:
+    async def claim(self, hold: ItemLease, types: Sequence[str], now: datetime) -> TakenItems:
         """Items of the job whose lab was served longest ago."""
         return await self._session.run(lambda connection: claim_items(connection, hold, types, now))
 

@@ -41,7 +41,7 @@ class RefusedAddress(Exception):  # noqa: N818 (it is an outcome, no accident)
     """A URL that nothing is sent to; the text says what is wrong with it."""
 
 
-class InnerAddress(RefusedAddress):
+class PrivateAddress(RefusedAddress):
     """It is refused only because the operator has not allowed private and loopback addresses and http."""
 
     def allowed_by(self, setting: str) -> str:
@@ -49,7 +49,7 @@ class InnerAddress(RefusedAddress):
         return f"{self} The operator of the server can allow it with {setting}=true."
 
 
-class Unresolved(RefusedAddress):
+class UnresolvedName(RefusedAddress):
     """The name has no address at the moment."""
 
 
@@ -75,7 +75,7 @@ def checked_url(text: str, *, private: bool) -> httpx2.URL:
     """The URL, if it is one that something might be sent to.
 
     Raises:
-        InnerAddress: it is not, but would be with `private`.
+        PrivateAddress: it is not, but would be with `private`.
         RefusedAddress: it is not.
     """
     try:
@@ -91,9 +91,9 @@ def checked_url(text: str, *, private: bool) -> httpx2.URL:
     if url.scheme not in ("https", "http"):
         raise RefusedAddress("Must be an https URL.")
     if url.scheme == "http" and not private:
-        raise InnerAddress("Must be an https URL.")
+        raise PrivateAddress("Must be an https URL.")
     if not private and _is_inner(url.raw_host.decode("ascii")):
-        raise InnerAddress("Must have a public host name.")
+        raise PrivateAddress("Must have a public host name.")
     return url
 
 
@@ -117,18 +117,18 @@ async def resolve(text: str, *, private: bool, names: NameLookups) -> WebhookTar
     """Look a URL up; every address of its name has to be allowed.
 
     Raises:
-        Unresolved: the name has no address.
-        InnerAddress: it is no place to send to, but would be with `private`.
+        UnresolvedName: the name has no address.
+        PrivateAddress: it is no place to send to, but would be with `private`.
         RefusedAddress: it is no place to send to.
     """
     url = checked_url(text, private=private)
     addresses = await names.addresses(url.host, url.port or 443)
     if not addresses:
-        raise Unresolved("The name has no address.")
+        raise UnresolvedName("The name has no address.")
     if not all(is_allowed(address, private=True) for address in addresses):
         raise RefusedAddress("Must not point to a link-local, multicast or unspecified address, or to a cloud's own.")
     if not all(is_allowed(address, private=private) for address in addresses):
-        raise InnerAddress("Must not point to a private, loopback or reserved address.")
+        raise PrivateAddress("Must not point to a private, loopback or reserved address.")
     return WebhookTarget(url, str(addresses[0]))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import httpx2
 
-from reward_server.webhooks.addresses import LIMITS, RefusedAddress, Unresolved, resolve
+from reward_server.webhooks.addresses import LIMITS, RefusedAddress, UnresolvedName, resolve
 from reward_server.webhooks.names import NameLookups
 
 ATTEMPT_S = 15.0
@@ -28,7 +28,7 @@ class SendOutcome:
         return self.status is not None and 200 <= self.status < 300
 
 
-class Sender:
+class WebhookSender:
     """Sends over connections of its own; close it."""
 
     def __init__(self, *, private: bool, names: NameLookups, timeout_s: float = ATTEMPT_S) -> None:
@@ -46,7 +46,7 @@ class Sender:
         """POST a body; nothing is raised."""
         try:
             target = await resolve(url, private=self._private, names=self._names)
-        except Unresolved:
+        except UnresolvedName:
             return SendOutcome(error="unresolved")
         except RefusedAddress:
             return SendOutcome(error="refused_address")

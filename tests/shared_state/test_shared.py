@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.real_servers import RedisServer
 from reward_server.auth.failed_keys import MOST_PER_MINUTE, WINDOW_S, FailedKeys
-from reward_server.auth.idempotency import Body, Idempotency, Keep, Outliving
+from reward_server.auth.idempotency import Body, DetachedWork, Idempotency, Keep
 from reward_server.auth.key_ring import KeyRing
 from reward_server.auth.lab import Lab
 from reward_server.clock import ManualClock, SystemClock
@@ -18,8 +18,8 @@ from reward_server.errors import IdempotencyMismatch, TooManyFailedKeys
 from reward_server.server.shared import Shared
 from reward_server.shared_state import events
 from reward_server.shared_state.leases import _RENEW, _TAKE, Lease, Leases, RedisLeases
-from reward_server.shared_state.locks import Busy, RedisLocks
-from reward_server.shared_state.redis_link import REST_S, Lost, RedisLink
+from reward_server.shared_state.locks import LockBusy, RedisLocks
+from reward_server.shared_state.redis_link import REST_S, RedisLink, RedisLost
 from reward_server.store.store import Store
 
 LAB = Lab(lab_id="acme", key_id="k", per_minute=None)
@@ -271,7 +271,7 @@ async def test_the_same_thing_is_waited_for_and_another_is_refused(replicas: lis
     async with here.locks.hold("x", "ticket"):
         waiting = asyncio.create_task(same())
         await asyncio.sleep(0.05)
-        with pytest.raises(Busy):
+        with pytest.raises(LockBusy):
             async with there.locks.hold("x", "another"):
                 pass
         order.append("first")
@@ -286,7 +286,7 @@ async def test_the_lock_of_a_dead_replica_runs_out(replicas: list[Shared], monke
     here, there = replicas
     assert isinstance(here.locks, RedisLocks)
     assert await here.locks._take("labs:lock:x", "other dead", "other")
-    with pytest.raises(Busy):
+    with pytest.raises(LockBusy):
         async with there.locks.hold("x", "mine"):
             pass
     await asyncio.sleep(0.1)
@@ -300,7 +300,7 @@ async def test_a_living_holder_keeps_its_lock(replicas: list[Shared], monkeypatc
     here, there = replicas
     async with here.locks.hold("x", "mine"):
         await asyncio.sleep(0.5)
-        with pytest.raises(Busy):
+        with pytest.raises(LockBusy):
             async with there.locks.hold("x", "other"):
                 pass
 
@@ -325,7 +325,7 @@ class Worker:
 
 
 async def ask(store: Store, shared: Shared, worker: Worker, content: str = "same") -> Body:
-    idempotency = Idempotency(store, ManualClock(), Outliving(), shared.locks)
+    idempotency = Idempotency(store, ManualClock(), DetachedWork(), shared.locks)
     return await idempotency.answer(LAB, "key", lambda: content, worker.work(store))  # type: ignore[arg-type]
 
 
@@ -405,11 +405,11 @@ async def test_a_lost_redis_is_asked_once_in_a_while() -> None:
         raise OSError
 
     for _ in range(5):
-        with pytest.raises(Lost):
+        with pytest.raises(RedisLost):
             await link.ask(question)
     assert asked == 1
     time.now += REST_S
-    with pytest.raises(Lost):
+    with pytest.raises(RedisLost):
         await link.ask(question)
     assert asked == 2
     await link.close()

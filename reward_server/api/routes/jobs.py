@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from reward_server.api import examples
 from reward_server.api.body import CONVERSATIONS
 from reward_server.api.context import API_PREFIX, Caller, answer, body_as, idempotency_key, services_of
-from reward_server.api.event_stream import MEDIA, EventStream, Seen
+from reward_server.api.event_stream import MEDIA, EventStream, ProgressSnapshot
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PagedQuery, Pager
 from reward_server.api.query import QueryModel
@@ -148,10 +148,10 @@ async def follow_job(request: Request, lab: Caller, job_id: JobId) -> Response:
     jobs = services_of(request).jobs
     await jobs.find(lab, job_id)
 
-    async def look(lab: Lab) -> Seen:
+    async def look(lab: Lab) -> ProgressSnapshot:
         row = await jobs.find(lab, job_id)
         [body] = await jobs.shown(lab, [row])
         state = to_json({name: value for name, value in body.items() if name != "eta_s"})
-        return Seen(to_json(body), state, is_over=not row.is_open)
+        return ProgressSnapshot(to_json(body), state, is_over=not row.is_open)
 
     return EventStream(request, lab, look)

@@ -14,7 +14,7 @@ from pydantic_core import to_json
 
 from reward_server.api import examples
 from reward_server.api.context import API_PREFIX, Caller, answer, body_as, idempotency_key, services_of
-from reward_server.api.event_stream import MEDIA, EventStream, Seen
+from reward_server.api.event_stream import MEDIA, EventStream, ProgressSnapshot
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PagedQuery, Pager
 from reward_server.api.query import QueryModel
@@ -158,7 +158,7 @@ async def follow_training_run(
     runs, place = services_of(request).training_runs, MetricPlace(query.after)
     await runs.find(lab, training_run_id)
 
-    async def look(lab: Lab) -> Seen:
+    async def look(lab: Lab) -> ProgressSnapshot:
         nonlocal place
         row = await runs.find(lab, training_run_id)
         found = await runs.metrics(lab, training_run_id, place, EVENT_RECORDS)
@@ -168,7 +168,7 @@ async def follow_training_run(
         body = document(row)
         data = to_json(body | {"metrics": [each.record for each in found]})
         state = to_json(body | {"place": [place.step, place.kind]})
-        return Seen(data, state, is_over=not row.is_open and not has_more, has_more=has_more)
+        return ProgressSnapshot(data, state, is_over=not row.is_open and not has_more, has_more=has_more)
 
     return EventStream(request, lab, look)
 

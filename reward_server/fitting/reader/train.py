@@ -49,7 +49,7 @@ UNREADABLE_EACH = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class ReaderTrainingSet:
     """What a reader is trained on."""
 
     library: Library
@@ -59,9 +59,9 @@ class Lesson:
 
 def lesson_of(
     library: Library, rows: Sequence[ReaderRow], acts: Sequence[ActRow], left_out: Collection[str] = ()
-) -> Lesson:
+) -> ReaderTrainingSet:
     """What there is to learn but for the turns kept aside, and all of the collections left out."""
-    return Lesson(
+    return ReaderTrainingSet(
         library,
         [row for row in without(rows, left_out) if not row.turn.kept_aside],
         [row for row in acts if row.collection not in left_out],
@@ -69,7 +69,7 @@ def lesson_of(
 
 
 def train(
-    lesson: Lesson,
+    lesson: ReaderTrainingSet,
     *,
     start: bytes | None = None,
     seed: int = 0,
@@ -110,7 +110,9 @@ def train(
     return save({**fit_heads(trained, lesson, rows, seed), **layers_of(weights, LOWEST)})
 
 
-def fit_heads(checkpoint: EncoderCheckpoint, lesson: Lesson, rows: Sequence[ReaderRow], seed: int) -> dict[str, Tensor]:
+def fit_heads(
+    checkpoint: EncoderCheckpoint, lesson: ReaderTrainingSet, rows: Sequence[ReaderRow], seed: int
+) -> dict[str, Tensor]:
     """The tensors of all heads on an encoder."""
     embedder = EncoderMatcher(MiniLmEncoder(*checkpoint, MAX_TOKENS), cache_size=200_000)
     spoken = act_bags(lesson.acts, rows, [row.text for row in lesson.acts[::UNREADABLE_EACH]])
