@@ -116,25 +116,25 @@ async def test_two_replicas_share_a_limit(replicas: list[Shared]) -> None:
 
 
 async def test_a_minute_may_be_overdrawn_once_and_is_paid_back(shared: Shared) -> None:
-    assert await shared.minutes.charge("acme", 1_000_000, 1_500_000) == 0
-    assert await shared.minutes.charge("acme", 1_000_000, 1) in (30, 31)
-    assert await shared.minutes.charge("zenith", 1_000_000, 1) == 0
+    assert await shared.compute_buckets.charge("acme", 1_000_000, 1_500_000) == 0
+    assert await shared.compute_buckets.charge("acme", 1_000_000, 1) in (30, 31)
+    assert await shared.compute_buckets.charge("zenith", 1_000_000, 1) == 0
     # A key of the same lab with a larger plan pays back faster.
-    assert await shared.minutes.charge("acme", 10_000_000, 1) in (3, 4)
+    assert await shared.compute_buckets.charge("acme", 10_000_000, 1) in (3, 4)
 
 
 async def test_a_bucket_fills_steadily(shared: Shared) -> None:
-    assert await shared.minutes.charge("acme", 6_000, 6_005) == 0
-    assert await shared.minutes.charge("acme", 6_000, 1) == 1
+    assert await shared.compute_buckets.charge("acme", 6_000, 6_005) == 0
+    assert await shared.compute_buckets.charge("acme", 6_000, 1) == 1
     async with asyncio.timeout(30.0):
-        while await shared.minutes.charge("acme", 6_000, 6_000):  # noqa: ASYNC110 (time alone fills it)
+        while await shared.compute_buckets.charge("acme", 6_000, 6_000):  # noqa: ASYNC110 (time alone fills it)
             await asyncio.sleep(0.05)
     # What came back in the meantime was not a whole minute's worth.
-    assert await shared.minutes.charge("acme", 6_000, 1) > 30
+    assert await shared.compute_buckets.charge("acme", 6_000, 1) > 30
 
 
 async def test_two_replicas_share_the_budget_of_a_minute(replicas: list[Shared]) -> None:
-    waits = await asyncio.gather(*(each.minutes.charge("acme", 1_000, 400) for each in replicas * 3))
+    waits = await asyncio.gather(*(each.compute_buckets.charge("acme", 1_000, 400) for each in replicas * 3))
     assert [wait > 0 for wait in sorted(waits)] == [False] * 3 + [True] * 3
 
 
@@ -168,7 +168,7 @@ async def test_two_replicas_count_the_failed_keys_of_an_address_together(replica
 async def test_a_bucket_that_is_full_again_is_forgotten(replicas: list[Shared]) -> None:
     link = replicas[0].link
     assert link is not None
-    await replicas[0].minutes.charge("acme", 1_000, 500)
+    await replicas[0].compute_buckets.charge("acme", 1_000, 500)
     assert 30_000 < await link.client.pttl("labs:minute:acme") <= 31_000
 
 
@@ -367,7 +367,7 @@ async def test_while_redis_is_lost_each_replica_works_alone(how: str) -> None:
         assert shared.link is not None
         shared.link._monotonic = time
         await shared.rates.hit("k", 2)
-        assert await shared.minutes.charge("acme", 1_000, 60_000) == 0
+        assert await shared.compute_buckets.charge("acme", 1_000, 60_000) == 0
         await refusals([shared.failed_keys], MOST_PER_MINUTE)
         if how == "stopped":
             server.kill()
@@ -375,7 +375,7 @@ async def test_while_redis_is_lost_each_replica_works_alone(how: str) -> None:
             server.hang()
         # The counts of Redis are out of reach: each process has its own.
         assert [(await shared.rates.hit("k", 2)).allowed for _ in range(3)] == [True, True, False]
-        assert [await shared.minutes.charge("acme", 1_000, 2_000) > 0 for _ in range(2)] == [False, True]
+        assert [await shared.compute_buckets.charge("acme", 1_000, 2_000) > 0 for _ in range(2)] == [False, True]
         assert [await shared.leases.take({"lab/acme": 1}) is None for _ in range(2)] == [False, True]
         assert await shared.failed_keys.failed("192.0.2.1") is False
         async with shared.locks.hold("x", "a"), shared.locks.hold("x", "b"):
