@@ -165,7 +165,7 @@ def vapo_lambda(lengths: Tensor, alpha: float = 0.05) -> Tensor:
 
 
 def is_informative(rewards: Sequence[float], tolerance: float = 1e-4) -> bool:
-    """Whether a group's rewards differ by more than noise; equal up to rounding is constant."""
+    """True if a group's rewards differ by more than noise; equal up to rounding is constant."""
     return len(rewards) > 1 and max(rewards) - min(rewards) > tolerance
 
 

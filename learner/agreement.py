@@ -22,7 +22,7 @@ MEAN = 0.04
 
 
 def is_coarse(policy: Policy) -> bool:
-    """Whether the policy computes in 16 bits."""
+    """True if the policy computes in 16 bits."""
     return policy.autocast is not None or policy.model.dtype in (torch.bfloat16, torch.float16)
 
 

@@ -46,7 +46,7 @@ class CreditAssignment:
         return [reward - before for reward, before in zip(rewards, (0.0, *rewards), strict=False)]
 
     def is_informative(self, group: Group) -> bool:
-        """Whether the objective can tell the members of a group apart."""
+        """True if the objective can tell the members of a group apart."""
         if self.objective.advantage in TOKEN_ADVANTAGES:
             return bool(group.trajectories)
         if self.objective.advantage == "dimension_z_scores":

@@ -59,7 +59,7 @@ def remove_run(folder: Path) -> None:
 
 
 def is_of_another(config: Config, folder: Path) -> bool:
-    """Whether the folder's run has another configuration."""
+    """True if the folder's run has another configuration."""
     path = folder / "config.json"
     return path.exists() and _stored_shape(path) != _shape(config, config.resolved())
 

@@ -96,12 +96,12 @@ async def _train(
 
 
 def _is_due(run: Run) -> bool:
-    """Whether this step has an evaluation."""
+    """True if this step has an evaluation."""
     return run.step % run.config.evaluation.every == 0 or run.step == run.config.run.updates
 
 
 def _lacks_evaluation(run: Run) -> bool:
-    """Whether the step where a run begins or goes on is still to be evaluated: it is if the evaluation failed."""
+    """True if the step where a run begins or goes on is still to be evaluated: it is if the evaluation failed."""
     return _is_due(run) and run.step not in [step for step, _ in evaluations(read_metrics(run.metrics.path))]
 
 

@@ -93,7 +93,7 @@ class Policy:
 
     @property
     def packs(self) -> bool:
-        """Whether rows are scored packed; found out when it is first asked."""
+        """True if rows are scored packed; found out when it is first asked."""
         if self._may_pack and self._scorer is None:
             self._scorer = packed_scorer(self)
             self._may_pack = self._scorer is not None

@@ -34,7 +34,7 @@ class Ranks:
 
     @property
     def first(self) -> bool:
-        """Whether this one writes and speaks."""
+        """True if this one writes and speaks."""
         return self.rank == 0
 
     def share(self, items: Sequence[T]) -> Sequence[T]:

@@ -154,12 +154,12 @@ class Run:
         return best_evaluation(self.metrics.path)
 
     def is_best(self) -> bool:
-        """Whether this step has the best evaluation so far; all processes hear what the first one knows."""
+        """True if this step has the best evaluation so far; all processes hear what the first one knows."""
         best = self.best() if self.ranks.first else None
         return self.ranks.agree(best is not None and best[0] == self.step)
 
     def is_over(self) -> bool:
-        """Whether early stopping says so: the last evaluations were all no better than one before them."""
+        """True if early stopping says so: the last evaluations were all no better than one before them."""
         patience = self.config.evaluation.stop_after
         figures = [figure for _, figure in evaluations(read_metrics(self.metrics.path))]
         return bool(patience) and len(figures) > patience and max(figures[-patience:]) <= max(figures[:-patience])
@@ -239,7 +239,7 @@ def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
 
 
 def _is_left_over(found: Checkpoint, config: Config, folder: Path, say: Say) -> bool:
-    """Whether this is of a start that failed, with another configuration; it is removed then."""
+    """True if this is of a start that failed, with another configuration; it is removed then."""
     if found.step or not is_of_another(config, folder):
         return False
     say(f"the run in {folder} made no update and had another configuration; starting anew")

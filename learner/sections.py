@@ -56,7 +56,7 @@ class Section(BaseModel):
 
 
 def can_be_unset(kind: type[BaseModel], name: str) -> bool:
-    """Whether `"none"` unsets this key."""
+    """True if `"none"` unsets this key."""
     allowed = typing.get_args(kind.model_fields[name].annotation)
     words = [word for option in allowed for word in typing.get_args(option)]
     return types.NoneType in allowed and UNSET not in words

@@ -26,7 +26,7 @@ class Truncation:
     top_k: int = 0
 
     def __bool__(self) -> bool:
-        """Whether anything is."""
+        """True if anything is."""
         return self.top_p < 1.0 or self.top_k > 0
 
     def support(self, logits: Tensor) -> Tensor:

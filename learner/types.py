@@ -37,7 +37,7 @@ class Segment:
 
     @property
     def sampled(self) -> bool:
-        """Whether the policy wrote it."""
+        """True if the policy wrote it."""
         return self.logp is not None
 
 

@@ -175,7 +175,7 @@ class Updater:
 
     @property
     def learns_from_all(self) -> bool:
-        """Whether groups of equal rewards are learned from, too: their advantages are 0, and what else is in the loss
+        """True if groups of equal rewards are learned from, too: their advantages are 0, and what else is in the loss
         is not. They then count in all of its denominators. Where they are played again they are left out."""
         row = self.objective
         return bool(row.has_other_terms or self._settings.entropy) and not row.resample
@@ -345,7 +345,7 @@ class Updater:
             self.critic_stepper.backward(0.0 * self._values(examples).sum())
 
     def _is_foreign(self, figures: Mapping[str, float]) -> bool:
-        """Whether what the first step measured says that the sampler is too far from the policy that is trained."""
+        """True if what the first step measured says that the sampler is too far from the policy that is trained."""
         found, limit = figures.get("mismatch_k3"), self._settings.max_mismatch_kl
         # A figure that is not a number is not within the limit either.
         return found is not None and limit > 0 and not found <= limit

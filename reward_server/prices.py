@@ -9,7 +9,7 @@ SELLERS = frozenset({"anthropic", "openai"})
 
 
 def is_listed(provider: str, model: str | None, base_url: str | None) -> bool:
-    """Whether a provider's model has a list price."""
+    """True if a provider's model has a list price."""
     if provider not in SELLERS or model is None or base_url is not None:
         return False
     try:

@@ -61,7 +61,7 @@ def settings_weaknesses(settings: Settings, *, keyless: bool) -> list[str]:
 
 
 def is_moving(model: str) -> bool:
-    """Whether this is the name of whichever version is the newest, such as jev-latest or a name without its tag."""
+    """True if this is the name of whichever version is the newest, such as jev-latest or a name without its tag."""
     return model.casefold().replace(":", "-").split("-")[-1] in MOVING
 
 

@@ -393,7 +393,7 @@ class Settings(BaseSettings):
 
     @property
     def trains(self) -> bool:
-        """Whether this server starts runs of the learner."""
+        """True if this server starts runs of the learner."""
         return self.training_runs == "on" or (self.training_runs == "auto" and not self.production)
 
     @property
@@ -441,12 +441,12 @@ class Settings(BaseSettings):
 
     @property
     def metrics_need_a_key(self) -> bool:
-        """Whether /metrics is for operators' keys alone: its counts tell how much a scenario asks."""
+        """True if /metrics is for operators' keys alone: its counts tell how much a scenario asks."""
         return self.metrics_access == "operator" or (self.metrics_access == "auto" and not self.is_loopback)
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach the server."""
+        """True if only this machine can reach the server."""
         if self.host == "localhost":
             return True
         try:

@@ -161,6 +161,6 @@ def _is_volunteered(item: Fact | Denial) -> bool:
 
 
 def _repeats(line: str, item: Fact | Denial) -> bool:
-    """Whether a line contains a wording of a fact, or four of its content words in a row."""
+    """True if a line contains a wording of a fact, or four of its content words in a row."""
     wordings = (*item.says, item.again) if isinstance(item, Fact) and item.again else item.says
     return any(normal(wording) in normal(line) or grams(wording) & grams(line) for wording in wordings)

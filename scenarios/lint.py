@@ -94,7 +94,7 @@ def _waiting_in_vain(path: Path, loaded: LoadedCollection) -> Iterator[FileFindi
 
 
 def is_scenario(path: Path) -> bool:
-    """Whether a YAML file of a collection folder is a scenario."""
+    """True if a YAML file of a collection folder is a scenario."""
     return path.name != COLLECTION_FILE and not path.name.endswith((AGENTS, BACKGROUND, RUBRIC))
 
 

@@ -65,7 +65,7 @@ def _walk(tree: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
 
 
 def _nested(tree: Iterable[tuple[Any, Any]], inside: bool) -> bool:
-    """Whether a long repeat stands inside a repeat, or a choice inside a long repeat."""
+    """True if a long repeat stands inside a repeat, or a choice inside a long repeat."""
     for op, argument in tree:
         repeats = op in _REPEATS and argument[1] > 1
         if repeats and inside and argument[1] >= _LONG_REPEAT:

@@ -51,7 +51,7 @@ class LabelledTurn:
 
     @property
     def kept_aside(self) -> bool:
-        """Whether it is for measuring alone."""
+        """True if it is for measuring alone."""
         return int.from_bytes(hashlib.blake2b(self.turn.encode(), digest_size=4).digest(), "big") % KEPT_ASIDE == 0
 
 

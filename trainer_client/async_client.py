@@ -123,7 +123,7 @@ class AsyncLabsClient(LabCalls, AsyncCaller):
 
     @property
     def has_own_transport(self) -> bool:
-        """Whether the caller said how requests travel."""
+        """True if the caller said how requests travel."""
         return self._wire.is_callers
 
     def with_options(

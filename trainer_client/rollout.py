@@ -58,7 +58,7 @@ class Rollout:
 
     @property
     def ok(self) -> bool:
-        """Whether the episode ran to its end."""
+        """True if the episode ran to its end."""
         return self.error is None
 
     @property

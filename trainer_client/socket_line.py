@@ -45,7 +45,7 @@ class SocketLine:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing can be asked any more."""
+        """True if nothing can be asked any more."""
         return self._life.done()
 
     async def ask(self, call: Call[Any]) -> Json:

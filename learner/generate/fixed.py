@@ -49,7 +49,7 @@ class FixedStep:
         """Whether steps are replays of a CUDA graph."""
 
     def fits(self) -> bool:
-        """Whether the cache still is the one that the step was made for, with room for one token more."""
+        """True if the cache still is the one that the step was made for, with room for one token more."""
         first = self._layers[0]
         return first.buffers is self._buffers and first.get_seq_length() < first.capacity
 
@@ -106,7 +106,7 @@ def lowest(policy: Policy) -> float:
 
 @torch.no_grad()
 def agrees(policy: Policy, kinds: Mapping[str, Any]) -> bool:
-    """Whether two rows, one of them with a hole before it, get the same log-probabilities in fixed shapes.
+    """True if two rows, one of them with a hole before it, get the same log-probabilities in fixed shapes.
 
     `kinds` are the kinds of layer, which all see everything in so short a row.
     """

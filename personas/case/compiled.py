@@ -65,7 +65,7 @@ class CompiledTopic:
 
     @property
     def creditable(self) -> bool:
-        """Whether a question can earn it."""
+        """True if a question can earn it."""
         return self.tier in (Tier.ASKED, Tier.RAPPORT)
 
     @property
@@ -173,7 +173,7 @@ def _told_in(topics: Iterable[CompiledTopic]) -> dict[str, frozenset[str]]:
 
 
 def contains(topic: CompiledTopic, normal_text: str) -> bool:
-    """Whether a text in normal form contains a wording of the topic."""
+    """True if a text in normal form contains a wording of the topic."""
     return any(wording in normal_text for wording in topic.normals)
 
 

@@ -39,10 +39,10 @@ def marks_of(wording: str, elsewhere: Iterable[str]) -> frozenset[str]:
 
 
 def doubts(sentence: str, wording: str) -> bool:
-    """Whether a sentence doubts, evades or asks where a wording does not."""
+    """True if a sentence doubts, evades or asks where a wording does not."""
     return bool(_DOUBTS.search(sentence.lower())) and not _DOUBTS.search(wording.lower())
 
 
 def agrees(sentence: str, wording: str) -> bool:
-    """Whether a sentence affirms or denies as a wording does."""
+    """True if a sentence affirms or denies as a wording does."""
     return bool(_DENIES.search(sentence.lower())) == bool(_DENIES.search(wording.lower()))

@@ -26,7 +26,7 @@ Needs = tuple[Identifier | tuple[Identifier, ...], ...]
 
 
 def all_hold(needs: Needs, known: Container[str]) -> bool:
-    """Whether what is known meets the needs."""
+    """True if what is known meets the needs."""
     return not needs or all(
         need in known if isinstance(need, str) else any(one in known for one in need) for need in needs
     )

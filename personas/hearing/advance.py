@@ -75,7 +75,7 @@ def advance(
 
 
 def goals_hold(case: CompiledCase, commitments: Mapping[str, int], tools: tuple[str, ...]) -> bool:
-    """Whether every goal group has a commitment made in time or a final tool called."""
+    """True if every goal group has a commitment made in time or a final tool called."""
     return all(any(goal in commitments or goal in tools for goal in group) for group in case.goals)
 
 

@@ -158,5 +158,5 @@ def _needed(state: PersonaState, asked: Sequence[AskedTopic]) -> float:
 
 
 def _gives_way(asked: AskedTopic, state: PersonaState, best: ReadCandidate, likely: float) -> bool:
-    """Whether what is recalled is said instead of a topic, and not beside it."""
+    """True if what is recalled is said instead of a topic, and not beside it."""
     return asked.topic_id in state.said or likely < HARDLY or best.confidence >= asked.confidence + SURER

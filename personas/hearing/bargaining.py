@@ -62,7 +62,7 @@ class FigureRule:
 
     @property
     def makes(self) -> bool:
-        """Whether the agent commits itself to a figure that the persona takes."""
+        """True if the agent commits itself to a figure that the persona takes."""
         return self.answer in (AmountAnswer.TAKES, AmountAnswer.EARLY)
 
 
@@ -174,7 +174,7 @@ class _Table:
         return None
 
     def _offers(self, sentence: Sentence) -> bool:
-        """Whether the numbers of a sentence may be figures that the agent offers or asks about."""
+        """True if the numbers of a sentence may be figures that the agent offers or asks about."""
         if sentence.stance in _REPORTED and not sentence.does(Act.RECAP, Act.CHECK, Act.PROPOSE):
             return False
         about = max((each.confidence for each in sentence.topics if each.id not in self._bargain.figures), default=0.0)
@@ -213,7 +213,7 @@ class _Table:
 
 
 def _is_nod(sentence: Sentence) -> bool:
-    """Whether it says nothing of its own beside a yes ("Deal?", "Can we shake on that?")."""
+    """True if it says nothing of its own beside a yes ("Deal?", "Can we shake on that?")."""
     vague = all(each.confidence < CLEAR for each in sentence.topics)
     plain = not sentence.does(Act.ASK, Act.EMPATHY, Act.PROCESS) and sentence.stance is not Stance.NEGATED
     return vague and plain and len(content_stems(sentence.text)) <= NOD_WORDS

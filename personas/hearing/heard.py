@@ -120,19 +120,19 @@ class Hearing:
 
     @property
     def proposal(self) -> bool:
-        """Whether it proposes something the case has no commitment for."""
+        """True if it proposes something the case has no commitment for."""
         return not self.answered and any(
             s.does(Act.PROPOSE) and s.stance in (Stance.ASSERTED, Stance.ASKED, Stance.OPTION) for s in self._spoken
         )
 
     @property
     def opens_up(self) -> bool:
-        """Whether the persona tells something of its own accord."""
+        """True if the persona tells something of its own accord."""
         return any(asked.invited for asked in self.asked)
 
     @property
     def checks_in(self) -> bool:
-        """Whether it asks for consent, or whether the persona follows."""
+        """True if it asks for consent, or whether the persona follows."""
         return any(s.does(Act.CHECK) for s in self._spoken)
 
     @property

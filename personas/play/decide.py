@@ -245,7 +245,7 @@ def _urgency(case: CompiledCase, answer: tuple[AskedTopic, Move]) -> tuple[bool,
 
 
 def _is_idle(asked: AskedTopic, move: Move, answered: Container[str]) -> bool:
-    """Whether it would be beside the point where something else is answered, too.
+    """True if it would be beside the point where something else is answered, too.
 
     That is what it knows no more about, what it puts off of a question that it answers (`answered`), and what was
     hardly asked for and is only repeated or put off.
@@ -258,14 +258,14 @@ def _is_idle(asked: AskedTopic, move: Move, answered: Container[str]) -> bool:
 
 
 def _is_guess(case: CompiledCase, hearing: Hearing, asked: AskedTopic) -> bool:
-    """Whether it was hardly asked for: to evade that would give away that there is something, and answer nothing."""
+    """True if it was hardly asked for: to evade that would give away that there is something, and answer nothing."""
     if asked.confidence >= BY_NAME or case.by_id[asked.topic_id].tier is Tier.UNKNOWN:
         return False
     return not any(s.topics and s.topics[0].id == asked.topic_id for s in hearing.saying(asked.question))
 
 
 def _is_offered(state: PersonaState, hearing: Hearing, asked: AskedTopic) -> bool:
-    """Whether a question about something told is an offer: "Shall I take the old address out?" wants a yes."""
+    """True if a question about something told is an offer: "Shall I take the old address out?" wants a yes."""
     if asked.topic_id in state.said and asked.question == hearing.haggles:
         return True
     return asked.topic_id in state.said and any(s.does(Act.PROPOSE) for s in hearing.saying(asked.question))

@@ -110,7 +110,7 @@ def disclosed(moves: Iterable[Move]) -> tuple[str, ...]:
 
 
 def ends(moves: Iterable[Move]) -> bool:
-    """Whether the persona ends the conversation with these moves.
+    """True if the persona ends the conversation with these moves.
 
     A first goodbye that comes early leaves the agent the chance to go on.
     """

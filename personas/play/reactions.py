@@ -110,7 +110,7 @@ def _to_promises(
 
 
 def _is_doubtful(case: CompiledCase, hearing: Hearing, heard: HeardCommitment) -> bool:
-    """Whether the sentence may as well promise something else: the answer to this would be the wrong one."""
+    """True if the sentence may as well promise something else: the answer to this would be the wrong one."""
     rivals = [c for s in hearing.saying(heard.quote) for c in s.commitments if c.id != heard.commitment_id]
     if any(each.confidence > heard.confidence for each in rivals) and not heard.taken:
         return True
@@ -143,13 +143,13 @@ def _to_proposals(case: CompiledCase, turn: AgentTurn, hearing: Hearing) -> tupl
 
 
 def _asks_after_proposing(hearing: Hearing) -> bool:
-    """Whether its last word is a question that may be about something in the case."""
+    """True if its last word is a question that may be about something in the case."""
     last = next(s for s in reversed(hearing.reading.readable) if s.does(Act.PROPOSE, Act.ASK))
     return last in hearing.vague and last.topics[0].confidence >= UNSURE
 
 
 def is_choice(sentence: Sentence) -> bool:
-    """Whether it leaves a choice to the persona ("Shall I ring, or would you rather write?")."""
+    """True if it leaves a choice to the persona ("Shall I ring, or would you rather write?")."""
     return sentence.stance is Stance.OPTION and is_question(sentence)
 
 
@@ -180,7 +180,7 @@ def left_open(hearing: Hearing) -> tuple[Move, ...]:
 
 
 def thanks(hearing: Hearing, reactions: tuple[Move, ...]) -> bool:
-    """Whether what the persona reacts to is kindness."""
+    """True if what the persona reacts to is kindness."""
     kind = {
         heard.commitment_id
         for heard in hearing.commitments
@@ -190,7 +190,7 @@ def thanks(hearing: Hearing, reactions: tuple[Move, ...]) -> bool:
 
 
 def comes_first(hearing: Hearing, reactions: tuple[Move, ...], questions: Iterable[str]) -> bool:
-    """Whether what the persona reacts to was said before everything that it was asked."""
+    """True if what the persona reacts to was said before everything that it was asked."""
     places = {sentence.text: place for place, sentence in reversed(list(enumerate(hearing.reading.readable)))}
     made = {heard.commitment_id: places.get(heard.quote) for heard in hearing.commitments}
     reacted = [made.get(move.about) for move in reactions if move.kind in (MoveKind.REPLY, MoveKind.REPLY_EARLY)]

@@ -45,7 +45,7 @@ class EncodedSentence:
 
 
 def is_elliptic(sentence: str) -> bool:
-    """Whether a sentence may need what was said before it to be understood."""
+    """True if a sentence may need what was said before it to be understood."""
     return len(content_stems(sentence)) <= ELLIPTIC_WORDS
 
 

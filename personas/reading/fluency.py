@@ -76,7 +76,7 @@ class Fluency:
 
 
 def is_judged(sentence: str) -> bool:
-    """Whether the model says anything about a sentence of this size."""
+    """True if the model says anything about a sentence of this size."""
     return len(sentence) <= MAX_CHARS and len(sentence.split()) >= MIN_WORDS
 
 

@@ -105,7 +105,7 @@ def _evasions(topic: CompiledTopic) -> list[str]:
 
 
 def _is_own(case: CompiledCase, topic: CompiledTopic, sentence: str) -> bool:
-    """Whether a sentence is a harmless one of the case or tells another topic, with or without a lead-in."""
+    """True if a sentence is a harmless one of the case or tells another topic, with or without a lead-in."""
     if sentence in case.harmless:
         return True
     owners = [ids for own, ids in case.told_in.items() if own == sentence or (_is_long(own) and own in sentence)]
@@ -133,7 +133,7 @@ def _alike(case: CompiledCase, matcher: Matcher, loose: Mapping[_Key, list[str]]
 
 
 def _tells(topic: CompiledTopic, sentence: str, row: NDArray[np.float64]) -> bool:
-    """Whether a sentence tells a topic, given its cosines with every wording of the case."""
+    """True if a sentence tells a topic, given its cosines with every wording of the case."""
     span = topic.wording_span
     cosines = row[span.start : span.stop]
     words, best = frozenset(tokens(sentence)), row.max()

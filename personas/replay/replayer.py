@@ -202,7 +202,7 @@ def _made(
 
 
 def _brought_out(hearing: Hearing, told: Container[str]) -> bool:
-    """Whether a sentence that invites the persona to tell was answered with something."""
+    """True if a sentence that invites the persona to tell was answered with something."""
     inviting = {s.text for s in hearing.reading.readable if s.does(Act.INVITE)}
     return any(asked.question in inviting and asked.topic_id in told for asked in hearing.asked)
 

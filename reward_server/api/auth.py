@@ -59,7 +59,7 @@ class Gatekeeper:
 
     @property
     def open_access(self) -> bool:
-        """Whether calls need no key (development mode)."""
+        """True if calls need no key (development mode)."""
         return self._open
 
     async def identify(self, given: Credentials, address: str = "") -> Lab:

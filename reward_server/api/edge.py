@@ -96,5 +96,5 @@ def _is_address(name: str) -> bool:
 
 
 def _same_origin(origin: str | None, host: str) -> bool:
-    """Whether a page of this server asks, or no page at all."""
+    """True if a page of this server asks, or no page at all."""
     return origin is None or urlsplit(origin).netloc.lower() == host.lower()

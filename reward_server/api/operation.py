@@ -46,17 +46,17 @@ class Operation:
 
     @property
     def limited(self) -> bool:
-        """Whether the call is authenticated and counted, which adds headers and 401, 429."""
+        """True if the call is authenticated and counted, which adds headers and 401, 429."""
         return bool(self.scopes)
 
     @property
     def audited(self) -> bool:
-        """Whether each such call is kept in the audit log: those that are for operators or exports alone."""
+        """True if each such call is kept in the audit log: those that are for operators or exports alone."""
         return self.limited and {Scope.OPERATE, Scope.EXPORT}.issuperset(self.scopes)
 
     @property
     def stores(self) -> bool:
-        """Whether the call may store conversations, which takes room."""
+        """True if the call may store conversations, which takes room."""
         brings = self.request is not None or bool(self.request_media)
         return brings and not {Scope.TRAIN, Scope.SCORE, Scope.LABEL}.isdisjoint(self.scopes)
 

@@ -79,7 +79,7 @@ class RedisFailedKeys:
 
 
 def _is_last(count: int, left_s: float) -> bool:
-    """Whether this failure uses up what there was; `TooManyFailedKeys` beyond it."""
+    """True if this failure uses up what there was; `TooManyFailedKeys` beyond it."""
     if count > MOST_PER_MINUTE:
         raise TooManyFailedKeys(retry_after_s=max(0, math.floor(left_s)) + 1)
     return count == MOST_PER_MINUTE

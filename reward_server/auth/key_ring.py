@@ -177,7 +177,7 @@ class KeyRing:
             return await work.keys.list()
 
     async def is_empty(self) -> bool:
-        """Whether there is no key, not even a revoked one."""
+        """True if there is no key, not even a revoked one."""
         async with self._store.reading() as work:
             return await work.keys.count() == 0
 

@@ -58,11 +58,11 @@ class Lab:
             raise ScopeMissing(scopes=scopes)
 
     def may_use(self, collection: str) -> bool:
-        """Whether the key has access to this collection."""
+        """True if the key has access to this collection."""
         return self.collections is None or collection in self.collections
 
     def may_use_all(self, collections: Sequence[str] | None) -> bool:
-        """Whether the key has access to all of these collections; None stands for all there are."""
+        """True if the key has access to all of these collections; None stands for all there are."""
         return self.collections is None or (collections is not None and set(self.collections).issuperset(collections))
 
 

@@ -95,7 +95,7 @@ class Sessions:
         return hmac.digest(self._token_key, session.mark.encode(), hashlib.sha256).hex()
 
     def is_token(self, session: BrowserSession, given: str) -> bool:
-        """Whether a form is one that this session was given."""
+        """True if a form is one that this session was given."""
         return hmac.compare_digest(self.token(session).encode(), given.encode(errors="replace"))
 
 

@@ -77,7 +77,7 @@ class AwaitableEncoder(TextEncoder, Protocol):
 
 
 def same_weights(version: str, other: str) -> bool:
-    """Whether two versions name the same vectors up to the precision they are computed in."""
+    """True if two versions name the same vectors up to the precision they are computed in."""
     return version.partition(METHOD_MARK)[0] == other.partition(METHOD_MARK)[0]
 
 

@@ -76,7 +76,7 @@ class FastEncoder:
 
     @property
     def packs_are_exact(self) -> bool:
-        """Whether many texts may share a pack on this machine."""
+        """True if many texts may share a pack on this machine."""
         return self._budget > 1
 
     @property

@@ -108,7 +108,7 @@ class MiniLmEncoder:
 
     @property
     def packs_are_exact(self) -> bool:
-        """Whether many texts may share a pack."""
+        """True if many texts may share a pack."""
         return self._packs_are_exact
 
     @property

@@ -94,7 +94,7 @@ class TurnStep:
             self.message = aligned.message
 
     def goes_on_from(self, kept: LoadedEpisode) -> bool:
-        """Whether the messages bring a new turn to the episode as it is kept here; then that is what is played."""
+        """True if the messages bring a new turn to the episode as it is kept here; then that is what is played."""
         try:
             aligned = align(self.messages, machine.log_of(kept.row, kept.turns))
         except LabsError:

@@ -61,7 +61,7 @@ class Figures:
 
     @property
     def has_natural(self) -> bool:
-        """Whether natural agents were played."""
+        """True if natural agents were played."""
         return set(NATURAL) <= set(self.rewards)
 
     @property
@@ -82,7 +82,7 @@ class Figures:
 
     @property
     def ordered(self) -> bool:
-        """Whether excellent > ok > poor holds for the means."""
+        """True if excellent > ok > poor holds for the means."""
         means = [self.mean(agent) for agent in NATURAL] if self.has_natural else []
         return all(better > worse for better, worse in pairwise(means))
 
@@ -119,7 +119,7 @@ class ScenarioExam:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing failed."""
+        """True if nothing failed."""
         return not self.advice
 
     def to_json(self) -> dict[str, Any]:

@@ -111,13 +111,13 @@ class Examiner:
         return found
 
     def _same_again(self, scenario: SealedScenario, first: Play) -> bool:
-        """Whether the first play, played anew, gives the same bytes and the same state."""
+        """True if the first play, played anew, gives the same bytes and the same state."""
         agent = self._agents(scenario)[first.agent]
         again = play(scenario, self.temperaments[first.temperament], agent, self.reader, first.seed)
         return again.messages == first.messages and again.final_state == first.final_state
 
     async def _same_reward(self, scenario: SealedScenario, plays: Sequence[Play], marks: Sequence[PlayScore]) -> bool:
-        """Whether a play scored alone, and all plays in reverse order, get the rewards they got together."""
+        """True if a play scored alone, and all plays in reverse order, get the rewards they got together."""
         alone = [await self.marker.mark(scenario, [one]) for one in plays[:3]]
         backwards = await self.marker.mark(scenario, list(reversed(plays)))
         rewards = [mark.reward for mark in marks]

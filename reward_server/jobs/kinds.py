@@ -151,7 +151,7 @@ class CollectingKind(Protocol):
 
 
 def in_passing(error: type[LabsError]) -> bool:
-    """Whether a failure says nothing of the item: the same item may work later."""
+    """True if a failure says nothing of the item: the same item may work later."""
     return issubclass(error, ProviderFailed | Unavailable | RateLimited) or error is LabsError
 
 

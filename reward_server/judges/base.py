@@ -160,7 +160,7 @@ def cite(transcript: Transcript, turn: int, role: Party, wanted: str) -> Evidenc
 
 
 def occurs(transcript: Transcript, evidence: Iterable[Evidence]) -> bool:
-    """Whether every sentence of every quote stands where it is said to, in plain form."""
+    """True if every sentence of every quote stands where it is said to, in plain form."""
     return all(_stands_in(e.quote, _as_read(transcript.said_by(e.role, e.turn))) for e in evidence)
 
 

@@ -53,7 +53,7 @@ def route(check: Check) -> str:
 
 
 def settles(criterion: Criterion, step: int, verdict: Verdict) -> bool:
-    """Whether no further step is needed after this verdict."""
+    """True if no further step is needed after this verdict."""
     if verdict.status is VerdictStatus.ABSTAINED or verdict.value is None:
         return False
     if step >= len(criterion.fallback):

@@ -65,7 +65,7 @@ def _spread(values: Sequence[float]) -> float | None:
 
 
 def usable(decision: Any, count: int, transcript: Transcript) -> bool:
-    """Whether something that was kept is a decision on so many criteria about this transcript."""
+    """True if something that was kept is a decision on so many criteria about this transcript."""
     return (
         isinstance(decision, list)
         and len(decision) == count

@@ -155,5 +155,5 @@ def _system(scenario: SealedScenario, criteria: Sequence[Criterion]) -> str:
 
 
 def _usable(labels: Any) -> bool:
-    """Whether something that was kept is the answers of two orders."""
+    """True if something that was kept is the answers of two orders."""
     return isinstance(labels, list) and len(labels) == 2 and all(each in ("X", "Y", "neither") for each in labels)

@@ -144,7 +144,7 @@ class _PluginJudge:
         return frozenset({f"plugin:{self.name}"})
 
     def refuses(self, options: Mapping[str, Any]) -> bool:
-        """Whether it cannot use the options that a scenario gives it."""
+        """True if it cannot use the options that a scenario gives it."""
         check = getattr(self.judge, "check_options", None)
         try:
             if check is not None:
@@ -215,7 +215,7 @@ class ConversationPlugin(_PluginJudge):
 
     @property
     def reads_record(self) -> bool:
-        """Whether it looks at `Case.record`; one that does not may say so and save a replay."""
+        """True if it looks at `Case.record`; one that does not may say so and save a replay."""
         return bool(getattr(self.judge, "reads_record", True))
 
     def estimate(self, cases: Sequence[Case]) -> Sequence[Estimate]:

@@ -142,7 +142,7 @@ def _read_as(character: str) -> str:
 
 
 def _whole_words(text: str, start: int, end: int) -> bool:
-    """Whether a passage neither begins nor ends inside a word."""
+    """True if a passage neither begins nor ends inside a word."""
     opens = start == 0 or not (text[start - 1].isalnum() and text[start].isalnum())
     closes = end == len(text) or not (text[end - 1].isalnum() and text[end].isalnum())
     return opens and closes

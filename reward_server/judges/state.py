@@ -166,7 +166,7 @@ def _known_before(case: Case, turn: int) -> frozenset[str]:
 
 
 def _contains(given: Mapping[str, Any], wanted: Mapping[str, Sequence[str]]) -> bool:
-    """Whether every field has one of its words or phrases."""
+    """True if every field has one of its words or phrases."""
     return all(
         any(normal(phrase) in _field_text(given.get(field)) for phrase in phrases) for field, phrases in wanted.items()
     )

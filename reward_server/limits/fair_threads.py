@@ -103,7 +103,7 @@ class _Lab:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it has anything that could have a turn."""
+        """True if it has anything that could have a turn."""
         return bool(self.paused) or (bool(self.fresh) and self.begun < BEGUN_PER_LAB)
 
 
@@ -161,7 +161,7 @@ class FairThreads(Executor):
 
     @property
     def is_busy(self) -> bool:
-        """Whether anything is being done."""
+        """True if anything is being done."""
         return bool(self._running)
 
     @property

@@ -138,7 +138,7 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _is_complete(value: Any) -> bool:
-    """Whether every field was answered: a default of ours would be an answer that nobody gave."""
+    """True if every field was answered: a default of ours would be an answer that nobody gave."""
     if isinstance(value, BaseModel):
         given = value.model_fields_set >= type(value).model_fields.keys()
         return given and all(_is_complete(getattr(value, name)) for name in type(value).model_fields)

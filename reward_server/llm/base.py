@@ -232,7 +232,7 @@ class ChatProvider(Provider[Question, Answer], Protocol):
 
     @property
     def has_logprobs(self) -> bool:
-        """Whether answers carry `tokens` where a question asks for them; never changes, as verdicts rest on it."""
+        """True if answers carry `tokens` where a question asks for them; never changes, as verdicts rest on it."""
 
 
 class LanguageModel(Protocol):
@@ -248,7 +248,7 @@ class LanguageModel(Protocol):
 
     @property
     def has_logprobs(self) -> bool:
-        """Whether answers carry `tokens` where a question asks for them; never changes."""
+        """True if answers carry `tokens` where a question asks for them; never changes."""
 
     async def ask(self, question: Question, *, lab_id: str, sample: int = 0) -> Answer:
         """The answer, within the deadline. `sample` tells repeated questions of one kind apart.

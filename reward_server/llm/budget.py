@@ -128,7 +128,7 @@ class Budget:
 
     @property
     def is_limited(self) -> bool:
-        """Whether there is anything that labs may not pass."""
+        """True if there is anything that labs may not pass."""
         return self._ceiling != NO_CEILING
 
     async def book(self, lab_id: str, question: ProviderRequest) -> Booking:

@@ -319,7 +319,7 @@ async def _given_back(budget: Budget, booking: asyncio.Task[Booking]) -> None:
 
 
 def _is_put_otherwise(failed: LlmFailed) -> bool:
-    """Whether the adapter now leaves out a setting that was refused."""
+    """True if the adapter now leaves out a setting that was refused."""
     return failed.kind is FailureKind.REJECTED and failed.retry_after_s == 0.0
 
 

@@ -215,7 +215,7 @@ def _token(entry: Mapping[str, Any]) -> TokenChoice:
 
 
 def _speaks_of_logprobs(error: Exception) -> bool:
-    """Whether a refusal names log-probabilities; few servers say in a field of its own what they refuse.
+    """True if a refusal names log-probabilities; few servers say in a field of its own what they refuse.
 
     Not so a 429, which says nothing of what the model can do.
     """

@@ -53,7 +53,7 @@ class Query:
     provenance: bool = True
 
     def wants(self, source: Source) -> bool:
-        """Whether pairs of this source are wanted."""
+        """True if pairs of this source are wanted."""
         return self.source in (None, source)
 
 

@@ -171,7 +171,7 @@ class CascadeReader(Reader):
 
 
 def is_doubtful(reading: Reading) -> bool:
-    """Whether any sentence lies between the thresholds of hearing, or could not be read."""
+    """True if any sentence lies between the thresholds of hearing, or could not be read."""
     for sentence in reading.sentences:
         asks = sentence.topics[0].confidence if sentence.topics else 0.0
         makes = sentence.commitments[0].confidence if sentence.commitments else 0.0

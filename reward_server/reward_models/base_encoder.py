@@ -100,7 +100,7 @@ def base_folder(base: str) -> str | Path:
 
 
 def is_packaged(base: str) -> bool:
-    """Whether a setting names the packaged encoder."""
+    """True if a setting names the packaged encoder."""
     return base in {"", PACKAGED, MODEL}
 
 

@@ -112,7 +112,7 @@ class TrainingCheckpoint:
         return TrainingCheckpoint(self._folder / name, self._key, every=self.every)
 
     def exists(self) -> bool:
-        """Whether an interrupted run was kept."""
+        """True if an interrupted run was kept."""
         return (self._folder / NUMBERS).exists()
 
     def restore(self) -> State | None:

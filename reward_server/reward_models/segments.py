@@ -50,12 +50,12 @@ def read(conversation: Conversation, reads: Reads = "answers") -> tuple[MessageS
 
 
 def by_answers(conversation: Conversation, reads: Reads) -> bool:
-    """Whether an agent is credited with the answers it got, if any, and with none of its own words."""
+    """True if an agent is credited with the answers it got, if any, and with none of its own words."""
     return reads == "answers" and bool(conversation.scenario)
 
 
 def is_answered(conversation: Conversation) -> bool:
-    """Whether the other party says anything after the agent's first turn."""
+    """True if the other party says anything after the agent's first turn."""
     parties = [said.party for said in conversation.turns]
     return "agent" in parties and "persona" in parties[parties.index("agent") :]
 
@@ -84,7 +84,7 @@ def _answers(conversation: Conversation) -> tuple[MessageSegments, ...]:
 
 
 def _tells(sentence: str) -> bool:
-    """Whether it has a meaningful word and is no phrase of a temperament, which tells nothing of a case."""
+    """True if it has a meaningful word and is no phrase of a temperament, which tells nothing of a case."""
     return bool(content_words(sentence)) and normal(sentence) not in _phrases()
 
 

@@ -75,7 +75,7 @@ class LearnedJudge:
 
     @property
     def states_uncertainty(self) -> bool:
-        """Whether its estimates come with a standard deviation; too little data leaves a model without."""
+        """True if its estimates come with a standard deviation; too little data leaves a model without."""
         return self._model.posterior is not None
 
     async def prepare(self, cases: Sequence[Case]) -> None:
@@ -152,7 +152,7 @@ class ActiveRewardModel:
 
     @property
     def is_stale(self) -> bool:
-        """Whether another model is active than the one at hand; costs one `stat`."""
+        """True if another model is active than the one at hand; costs one `stat`."""
         return self._registry.stamp() != self._seen[0]
 
     @property

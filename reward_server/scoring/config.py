@@ -36,11 +36,11 @@ class RewardConfig:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the reward is the one that everybody gets who asks for nothing."""
+        """True if the reward is the one that everybody gets who asks for nothing."""
         return replace(self, calibration=None) == PLAIN
 
     def runs(self, family: Family) -> bool:
-        """Whether criteria of the family are decided at all."""
+        """True if criteria of the family are decided at all."""
         return self.weights[family] > 0.0
 
 

@@ -73,7 +73,7 @@ def way_out(missing: str) -> str:
 
 
 def reads_record(judge: ConversationJudge) -> bool:
-    """Whether a judge looks at what replaying a case brought to light; one that does not, says so."""
+    """True if a judge looks at what replaying a case brought to light; one that does not, says so."""
     return bool(getattr(judge, "reads_record", True))
 
 

@@ -134,7 +134,7 @@ class _PendingScore:
 
     @property
     def waits(self) -> bool:
-        """Whether anybody is still to be heard."""
+        """True if anybody is still to be heard."""
         return bool(self.questions) or self.composite.judges != (RUBRIC,)
 
 
@@ -418,7 +418,7 @@ class Scorer:
         return RUBRIC_ALONE if reward is None else composite_of(reward)
 
     def _is_replayed(self, request: ScoreRequest, judges: Judges) -> bool:
-        """Whether anything that is asked for rests on the replay."""
+        """True if anything that is asked for rests on the replay."""
         if not request.config.skip_safety_gate:
             return True
         with suppress(LabsError):  # which `_attempt` will meet again

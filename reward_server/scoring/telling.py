@@ -71,7 +71,7 @@ class WeightingDisclosure:
 
 
 def is_narrowed(config: RewardConfig) -> bool:
-    """Whether the key that asks weights families itself and has no full scores."""
+    """True if the key that asks weights families itself and has no full scores."""
     who = asking()
     return who is not None and not who.full_scores and config.weights != PLAIN.weights
 

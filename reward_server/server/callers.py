@@ -41,7 +41,7 @@ async def shared_of(stack: AsyncExitStack, settings: Settings, metrics: Metrics)
 
 
 def may_be_open(settings: Settings, *, keyless: bool) -> bool:
-    """Whether calls need no key: on loopback while there is none, and no tokens are taken.
+    """True if calls need no key: on loopback while there is none, and no tokens are taken.
 
     Elsewhere a server without keys does not start.
     """

@@ -35,7 +35,7 @@ class OpenConnection(Protocol):
 
     @property
     def is_answering(self) -> bool:
-        """Whether a request of a lab is being worked on, and its answer is not just waiting to be read."""
+        """True if a request of a lab is being worked on, and its answer is not just waiting to be read."""
 
     @property
     def unread_bytes(self) -> int:

@@ -54,7 +54,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     @property
     def is_answering(self) -> bool:
-        """Whether a request of a lab is being worked on, and its answer is not just waiting to be read."""
+        """True if a request of a lab is being worked on, and its answer is not just waiting to be read."""
         if self.cycle is None or self.cycle.response_complete or self._is_unread:
             return False
         return bool(self.cycle.scope["state"].get(ADMITTED))
@@ -134,7 +134,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._refuse(400, InvalidRequest(msg))
 
     def _should_upgrade(self) -> bool:
-        """Whether this is a handshake for a path that has WebSockets."""
+        """True if this is a handshake for a path that has WebSockets."""
         if self.ws_protocol_class is None or not self.url.partition(b"?")[0].rstrip(b"/").endswith(SOCKETS):
             return False
         return self.scope["method"] == "GET" and self._get_upgrade() == b"websocket"

@@ -101,7 +101,7 @@ async def _opened_store(stack: AsyncExitStack, inputs: BuildInputs) -> Store:
 
 
 async def _require_safe(inputs: BuildInputs, keys: KeyRing) -> bool:
-    """Whether calls need no key; an error where that, or anything else, is too weak."""
+    """True if calls need no key; an error where that, or anything else, is too weak."""
     settings, serves = inputs.settings, inputs.ports.serves
     await keys.note_pepper()
     keyless = await keys.is_empty()

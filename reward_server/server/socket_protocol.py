@@ -27,7 +27,7 @@ class BoundedSocketProtocol(WebSocketsSansIOProtocol):
 
     @property
     def is_answering(self) -> bool:
-        """Whether operations of a lab are being worked on, and their answers are not just waiting to be read."""
+        """True if operations of a lab are being worked on, and their answers are not just waiting to be read."""
         scope = getattr(self, "scope", None)
         return bool(scope and self.writable.is_set() and scope["state"].get(BUSY))
 

@@ -70,7 +70,7 @@ class RedisLocks:
                 await self._link.ask(lambda redis: redis.eval(_RELEASE, 1, key, value))
 
     async def _take(self, key: str, value: str, ticket: str) -> bool:
-        """Whether the lock is ours; False where Redis is lost."""
+        """True if the lock is ours; False where Redis is lost."""
         pause, longest = POLL_S
         try:
             while not await self._link.ask(lambda redis: redis.set(key, value, nx=True, px=round(LEASE_S * 1000))):

@@ -79,7 +79,7 @@ class RedisLink:
 
     @property
     def lost(self) -> bool:
-        """Whether the last question was not answered."""
+        """True if the last question was not answered."""
         return self._lost
 
     async def close(self) -> None:

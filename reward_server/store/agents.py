@@ -38,7 +38,7 @@ class AgentRepository:
         return None if found is None else AgentRow(**found)
 
     async def delete(self, lab_id: str, agent_id: str) -> bool:
-        """Whether there was such an agent; what it played leaves the leaderboard, the episodes stay."""
+        """True if there was such an agent; what it played leaves the leaderboard, the episodes stay."""
         gone = delete(_AGENT).where(_AGENT.c.lab_id == lab_id, _AGENT.c.agent_id == agent_id)
         return await self._session.run(lambda connection: connection.execute(gone).rowcount == 1)
 

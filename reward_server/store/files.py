@@ -114,7 +114,7 @@ class FileRepository:
         )
 
     async def is_in_use(self, lab_id: str, file_id: str) -> bool:
-        """Whether a job that is not over reads it."""
+        """True if a job that is not over reads it."""
         wanted = {"lab_id": lab_id, "file_id": file_id}
         return await self._session.run(lambda connection: bool(connection.execute(_USED, wanted).scalar_one()))
 

@@ -109,7 +109,7 @@ class JobRow:
 
     @property
     def is_open(self) -> bool:
-        """Whether workers take items of it."""
+        """True if workers take items of it."""
         return self.status in OPEN
 
 

@@ -64,7 +64,7 @@ class KeyRepository:
         )
 
     async def revoke(self, key_id: str, at: datetime) -> bool:
-        """Whether there was such a key that was not revoked yet."""
+        """True if there was such a key that was not revoked yet."""
         values = {"this_key": key_id, "at": at}
         return await self._session.run(lambda connection: connection.execute(_REVOKE, values).rowcount == 1)
 
@@ -74,7 +74,7 @@ class KeyRepository:
         await self._session.run(lambda connection: connection.execute(_USED, values))
 
     async def delete(self, key_id: str) -> bool:
-        """Whether there was such a key."""
+        """True if there was such a key."""
         return await self._session.run(
             lambda connection: connection.execute(_DELETE, {"this_key": key_id}).rowcount == 1
         )

@@ -111,7 +111,7 @@ class Store:
 
     @property
     def has_one_server(self) -> bool:
-        """Whether no other server writes what this one does: a file has one at a time (`occupancy`)."""
+        """True if no other server writes what this one does: a file has one at a time (`occupancy`)."""
         return sqlite_file(self._url) is not None
 
     @property

@@ -53,7 +53,7 @@ class TrainingRunRow:
 
     @property
     def is_open(self) -> bool:
-        """Whether it waits or runs."""
+        """True if it waits or runs."""
         return self.status in OPEN_RUNS
 
 

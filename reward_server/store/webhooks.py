@@ -43,7 +43,7 @@ class WebhookRepository:
         return await self._session.run(lambda connection: [_hook(row) for row in connection.execute(rows).mappings()])
 
     async def delete(self, lab_id: str, webhook_id: str) -> bool:
-        """Whether there was such a webhook; its messages go with it."""
+        """True if there was such a webhook; its messages go with it."""
 
         def work(connection: Connection) -> bool:
             owned = _DELIVERY.c.lab_id == lab_id, _DELIVERY.c.webhook_id == webhook_id

@@ -226,7 +226,7 @@ class _Stopping:
 
     @property
     def began(self) -> bool:
-        """Whether it was asked at all."""
+        """True if it was asked at all."""
         return bool(self._asked)
 
     async def go_on(self) -> None:

@@ -53,7 +53,7 @@ def said(content: str) -> str:
 
 
 def is_mark(text: str) -> bool:
-    """Whether a text is a mark that is read here, and no token of a chat template."""
+    """True if a text is a mark that is read here, and no token of a chat template."""
     return text in ("<tool_call>", "</tool_call>") or _THOUGHT.fullmatch(text) is not None
 
 

@@ -54,7 +54,7 @@ def _why(call: ToolCall, tools: Sequence[Tool]) -> str:
 
 
 def _is_unread(given: Mapping[str, Any]) -> bool:
-    """Whether the arguments came as text, and not as that of an object."""
+    """True if the arguments came as text, and not as that of an object."""
     return given.keys() == {UNREADABLE} and not isinstance(given[UNREADABLE], dict)
 
 

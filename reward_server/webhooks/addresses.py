@@ -133,7 +133,7 @@ async def resolve(text: str, *, private: bool, names: NameLookups) -> WebhookTar
 
 
 def is_allowed(address: Address, *, private: bool) -> bool:
-    """Whether something may be sent there; an address inside an IPv6 one counts as well."""
+    """True if something may be sent there; an address inside an IPv6 one counts as well."""
     inner = _embedded(address)
     if inner is not None and not is_allowed(inner, private=private):
         return False

@@ -24,7 +24,7 @@ class SendOutcome:
 
     @property
     def ok(self) -> bool:
-        """Whether the receiver took it."""
+        """True if the receiver took it."""
         return self.status is not None and 200 <= self.status < 300
 
 

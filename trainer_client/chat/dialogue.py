@@ -48,7 +48,7 @@ class Dialogue:
 
     @property
     def awaits_policy(self) -> bool:
-        """Whether the policy speaks next."""
+        """True if the policy speaks next."""
         return len(self.heard) > len(self.said)
 
 

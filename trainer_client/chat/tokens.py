@@ -167,7 +167,7 @@ class Renderer:
 
     @property
     def takes_results(self) -> bool:
-        """Whether the template has a place for the results of tool calls."""
+        """True if the template has a place for the results of tool calls."""
         return self._pieces(("tool",), spoken=True) is not None
 
     def written(self, text: str, calls: Sequence[Mapping[str, Any]] = (), thought: str = "") -> str:
@@ -233,7 +233,7 @@ class Renderer:
         return next((spelled[number] for number in ids if number in spelled), None)
 
     def rewrites(self, said: str) -> bool:
-        """Whether the next prompt is not the ids so far with something after them, now that this was said."""
+        """True if the next prompt is not the ids so far with something after them, now that this was said."""
         return self.forks or (self._drops_thoughts and thoughts.CLOSE in said)
 
     def spoken(self, ids: list[int]) -> SpokenTokens:
@@ -248,7 +248,7 @@ class Renderer:
     # --- what the template does ---------------------------------------------------------------------
 
     def _takes_system(self) -> bool:
-        """Whether there is a place for a system prompt; some templates refuse one, some leave it out."""
+        """True if there is a place for a system prompt; some templates refuse one, some leave it out."""
         system = {"role": "system", "content": POLICY_MARK}
         try:
             return POLICY_MARK in self._apply([system, {"role": "user", "content": "hello"}], generation=True)
@@ -297,7 +297,7 @@ class Renderer:
         return [*pieces, rest] if self.end_text in pieces[0] else None
 
     def _appends(self, thought: str) -> bool:
-        """Whether each prompt begins with the one before it and what the policy said then."""
+        """True if each prompt begins with the one before it and what the policy said then."""
         policy = [f"{thought}{POLICY_MARK}", f"{thought}{LATER_MARK}"]
         persona = ["hello", PERSONA_MARK, LAST_MARK]
         first, second, third = (self._grown(policy[:turn], persona[: turn + 1]) for turn in range(3))

@@ -99,7 +99,7 @@ def tagged(call: Mapping[str, Any]) -> str:
 
 
 def says(written: str, text: str, calls: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a turn that is written like this is read as this text and these calls (name, arguments)."""
+    """True if a turn that is written like this is read as this text and these calls (name, arguments)."""
     read = message_of(written)
     made = [{"name": call.name, "arguments": call.input} for call in read.tool_calls or ()]
     return made == [dict(call) for call in calls] and read.content == text.strip()

@@ -52,7 +52,7 @@ async def agreement(visit: Visit) -> Response:
 
 
 def _disagrees(label: dict[str, object]) -> bool:
-    """Whether the rewards prefer another side than the person did."""
+    """True if the rewards prefer another side than the person did."""
     a, b = label.get("reward_a"), label.get("reward_b")
     if not isinstance(a, float | int) or not isinstance(b, float | int):
         return False

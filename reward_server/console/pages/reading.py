@@ -45,7 +45,7 @@ class StoredConversation:
 
     @property
     def is_episode(self) -> bool:
-        """Whether it was played here; others were sent in."""
+        """True if it was played here; others were sent in."""
         return "episode_id" in self.body
 
 

@@ -38,7 +38,7 @@ def doubt_figures(model: RewardModel, dataset: Dataset, examples: ExampleMatrice
 
 
 def sorts_errors(figures: Mapping[str, Any]) -> bool:
-    """Whether these figures show that errors are larger where the doubt is, by more than chance."""
+    """True if these figures show that errors are larger where the doubt is, by more than chance."""
     difference = figures.get("aurc", {}).get("difference", {})
     return bool(difference.get("high", 0.0) < 0.0)
 

@@ -11,6 +11,6 @@ def checkpoint_folder(out: Path) -> Path:
 
 
 def is_interrupted(out: Path) -> bool:
-    """Whether an interrupted training of a model for this folder left something to go on with."""
+    """True if an interrupted training of a model for this folder left something to go on with."""
     place = checkpoint_folder(out)
     return place.is_dir() and any(place.iterdir())

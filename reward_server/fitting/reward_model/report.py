@@ -170,7 +170,7 @@ def _doubt_in_words(measured: ModelFigures) -> list[str]:
 
 
 def _orders(own: Mapping[str, Any]) -> bool:
-    """Whether values are in a good order, and not by chance as far as that is known."""
+    """True if values are in a good order, and not by chance as far as that is known."""
     order = own.get("spearman", {"value": 0.0})
     return bool(order["value"] >= _GOOD_ORDER and order.get("low", 1.0) > 0.0)
 

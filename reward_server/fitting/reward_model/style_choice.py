@@ -73,7 +73,7 @@ class ValidationScores:
 
     @property
     def follows_style(self) -> bool:
-        """Whether it falls below chance on pairs whose style has changed places; a few pairs decide nothing."""
+        """True if it falls below chance on pairs whose style has changed places; a few pairs decide nothing."""
         exchanged = zip(self.shares, self.sizes, strict=True)
         return any(share < CHANCE and size >= MIN_STYLE_PAIRS for share, size in list(exchanged)[1:])
 
