@@ -98,7 +98,7 @@ class AsyncLabsClient(LabCalls, AsyncCaller):
 
     @property
     def connection(self) -> Connection:
-        """Where this client talks to."""
+        """The server that this client talks to."""
         return self._connection
 
     @property
@@ -108,7 +108,7 @@ class AsyncLabsClient(LabCalls, AsyncCaller):
 
     @property
     def default_headers(self) -> httpx2.Headers:
-        """What is sent with every request besides the client's own."""
+        """The headers that are sent with every request besides the client's own."""
         return self._headers
 
     @property

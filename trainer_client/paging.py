@@ -29,7 +29,7 @@ class Listing(Protocol[ItemT_co]):
 
     @property
     def next_cursor(self) -> str | None:
-        """Where the next page begins; None after the last one."""
+        """The cursor of the next page; None after the last one."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""What gives a fact away when it is told in other words: codes, numbers and names; and what takes a telling back.
+"""Marks that give a fact away when it is told in other words: codes, numbers and names; and what takes a telling back.
 
 Words only, no meaning. A line that denies, doubts or asks back tells nothing, however alike it sounds.
 """

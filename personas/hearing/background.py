@@ -1,4 +1,4 @@
-"""What a persona recalls of its background: answers to what a turn asks or offers beside the matter.
+"""Recalls a persona's background: answers to what a turn asks or offers beside the matter.
 
 Nothing of it earns or costs anything, so it is chosen in play alone. It gives way to a topic that is clearly asked
 for and to a promise that the case has an answer to, and comes before an evasion, a repetition and a stock consent.
@@ -89,7 +89,7 @@ def aside_of(
     said: Sequence[Sentence],
     found: Sequence[Sequence[ReadCandidate]],
 ) -> BackgroundTurn:
-    """What of the background the sentences bring to mind, each once, in the order of the turn.
+    """The part of the background that the sentences bring to mind, each once, in the order of the turn.
 
     Args:
         case: the persona's.
@@ -150,7 +150,7 @@ def _ready(case: CompiledCase, state: PersonaState, hearing: Hearing, name: str,
 
 
 def _needed(state: PersonaState, asked: Sequence[AskedTopic]) -> float:
-    """How likely it has to be, beside what the sentence was understood as."""
+    """The least probability that it needs, beside what the sentence was understood as."""
     if any(each.invited for each in asked):
         return CERTAIN
     untold = max((each.confidence for each in asked if each.topic_id not in state.said), default=LIKELY)

@@ -1,4 +1,4 @@
-"""How a persona takes a figure: yes, no, or a figure of its own that it keeps to.
+"""Bargaining of a persona about a figure: yes, no, or a figure of its own that it keeps to.
 
 Everything follows from the case, the agent's words and the figures before, so whoever replays a transcript finds the
 persona at the same figure as it was in play. Its limit stays a secret: no figure of its own reaches it.
@@ -37,7 +37,7 @@ _REPORTED = (Stance.QUOTED, Stance.PAST, Stance.NEGATED)
 
 
 class AmountAnswer(StrEnum):
-    """How a figure is taken."""
+    """The reaction to a figure."""
 
     TAKES = "takes"
     SETTLED = "settled"
@@ -51,7 +51,7 @@ class AmountAnswer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FigureRule:
-    """How the figure of a turn is taken."""
+    """The reaction to the figure of a turn."""
 
     answer: AmountAnswer
     quote: str
@@ -67,7 +67,7 @@ class FigureRule:
 
 
 def dealing_of(case: CompiledCase, state: PersonaState, spoken: Sequence[Sentence]) -> FigureRule | None:
-    """How the persona takes the last figure of a turn, or a question of how things stand; None if there is neither."""
+    """React to the last figure of a turn, or to a question of how things stand; None if there is neither."""
     if case.bargain is None:
         return None
     table = _Table(case, case.bargain, state)
@@ -133,7 +133,7 @@ class _Table:
         return best[-1] if best else None
 
     def taken(self, sentence: Sentence, amount: float) -> FigureRule:
-        """How it takes a figure."""
+        """React to a figure."""
         agreed, quote = self._talk.agreed, sentence.text
         if agreed is not None:
             quotes = sentence.does(Act.RECAP) and amount != agreed

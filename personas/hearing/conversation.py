@@ -1,4 +1,4 @@
-"""What holds a conversation together: what was offered and how it was taken, what was told last.
+"""State that holds a conversation together: what was offered and how it was taken, what was told last.
 
 Part of `PersonaState`, immutable, and read back from JSON; a state stored before there was one has an empty one.
 """
@@ -14,14 +14,14 @@ __all__ = ["ConversationState", "OfferStatus", "OfferedFigure", "Party"]
 
 
 class Party(StrEnum):
-    """Who made an offer."""
+    """The party that made an offer."""
 
     AGENT = "agent"
     PERSONA = "persona"
 
 
 class OfferStatus(StrEnum):
-    """How an offer stands."""
+    """The state of an offer."""
 
     PROPOSED = "proposed"
     """Nobody has said yes or no: of the agent's, it came too early."""

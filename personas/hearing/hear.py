@@ -1,4 +1,4 @@
-"""What a persona hears in an agent turn. Shared by play and by scoring.
+"""Hears an agent turn as a persona does. Shared by play and by scoring.
 
 `hear`, and `advance` after it, are pure functions of the case, the state, the turn and its reading. Nothing in them
 depends on the seed or the temperament but `reserve`, which only ever closes gates; so scoring, which uses reserve 0,
@@ -79,7 +79,7 @@ INTERROGATION_LOSS = 0.5
 
 
 def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Reading, reserve: float = 0.0) -> Hearing:
-    """What the persona hears in a turn that was read."""
+    """Return a turn that was read, as the persona hears it."""
     unclear = _unclear(reading, turn)
     spoken = reading.readable
     rude = reading.any(Act.RUDE)
@@ -174,7 +174,7 @@ def _asked_about(spoken: Iterable[Sentence], state: PersonaState) -> Iterator[tu
 
 
 def _topics(sentence: Sentence, state: PersonaState, *, offered: bool = False) -> Iterator[ReadCandidate]:
-    """What a sentence asks about, an untold topic before a told one.
+    """The topics that a sentence asks about, an untold one before a told one.
 
     Behind an offer ("Would that be enough for the two of you?") a question has to be the clearer.
     """
@@ -205,7 +205,7 @@ def _is_bare(sentence: Sentence) -> bool:
 
 
 def _meant(sentence: Sentence, topics: list[ReadCandidate], state: PersonaState) -> list[ReadCandidate]:
-    """What a sentence asks about; one that asks again about what the persona did not understand is taken to mean it."""
+    """The topics that a sentence asks about; one that asks again about what was not understood is taken to mean it."""
     if topics or not sentence.does(Act.ASK, Act.INVITE) or sentence.does(Act.RUDE):
         return topics
     least = max(UNSURE, INSTEAD * max((each.confidence for each in sentence.topics), default=0.0))
@@ -243,7 +243,7 @@ def _is_interrogation(found: Sequence[tuple[Sentence, list[ReadCandidate]]]) -> 
 
 
 def _new_questions(found: Iterable[list[ReadCandidate]]) -> int:
-    """How many sentences ask about something that none before them asks about."""
+    """The number of sentences that ask about something that none before them asks about."""
     seen: set[str] = set()
     count = 0
     for topics in found:
@@ -261,7 +261,7 @@ def _invited(  # noqa: PLR0917 (what an invitation rests on)
     reserve: float,
     warm: bool,
 ) -> Iterator[AskedTopic]:
-    """What an open invitation brings out: the things the persona would tell next.
+    """The topics that an open invitation brings out: the things the persona would tell next.
 
     What is asked beside it comes first, then what the invitation is clearly about, then, early in the talk, what the
     persona came to say, then what the invitation may be about, and the rest of its story in the order of the case.

@@ -1,4 +1,4 @@
-"""What a persona hears: the types of a turn as it understands it, in the state of the conversation."""
+"""Types of a turn as a persona understands it, in the state of the conversation."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Hearing:
 
     @property
     def checks(self) -> int:
-        """How many topics it asks about with questions for a yes or a no."""
+        """The number of topics it asks about with questions for a yes or a no."""
         return len({a.topic_id for a in self.asked if not a.invited and form_of(a.question) is QuestionForm.POLAR})
 
     @property

@@ -178,7 +178,7 @@ def _is_asked(hearing: Hearing, asked: AskedTopic) -> bool:
 
 
 def _volunteered(case: CompiledCase, state: PersonaState) -> tuple[Move, ...]:
-    """What the opening left out of the things the persona comes to say."""
+    """The things that the persona comes to say and its opening left out."""
     return tuple(Move(MoveKind.VOLUNTEER, topic.id) for topic in case.volunteered if topic.id not in state.said)
 
 
@@ -226,7 +226,7 @@ def _answers(
 
 
 def _recalled(case: CompiledCase, state: PersonaState, found: RecalledBackground) -> tuple[Move, ...]:
-    """What it says of its background; to who has not caught its last line, what that told."""
+    """The background it tells; to who has not caught its last line, what that told."""
     last = tuple(name for name in state.conversation.told if name in case.by_id)
     if not (case.asides[found.id].repeats and last):
         return (_recalls(state, found),)
@@ -380,7 +380,7 @@ def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int, wanted: Conta
 
 
 def _sentences(case: CompiledCase, commitments: dict[str, CompiledCommitment], move: Move) -> int:
-    """How long a move will be at most."""
+    """The number of sentences that a move will have at most."""
     if move.kind is MoveKind.BACKGROUND:
         return case.asides[move.about].length
     topic = case.by_id.get(move.about)

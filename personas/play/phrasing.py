@@ -79,7 +79,7 @@ _META = re.compile(
 
 
 class Objection(StrEnum):
-    """Why a wording is not said."""
+    """The reason why a wording is not said."""
 
     EMPTY = "empty"
     TOO_LONG = "too_long"
@@ -118,14 +118,14 @@ class Phrasing:
         self._matcher = matcher
 
     def cue(self, reply: Reply, heard: str, earlier: Sequence[str]) -> Cue | None:
-        """What an author is told; None where the agent's words are not fit to be shown to one."""
+        """The cue that an author is given; None where the agent's words are not fit to be shown to one."""
         if reply.hearing.unclear or reply.hearing.reading.any(Act.META, Act.UNREADABLE):
             return None
         manner = f"{self._temperament.name}: {self._temperament.description}"
         return Cue(self._case.role, manner, tuple(earlier[-MAX_EARLIER:]), heard, reply.text)
 
     def objection(self, before: PersonaState, reply: Reply, cue: Cue, text: str) -> Objection | None:
-        """What speaks against saying `text` instead of the reply's line; `before` is the state before the reply."""
+        """Object to saying `text` instead of the reply's line, or None; `before` is the state before the reply."""
         found = _form(cue.line, text) or _part(cue.line, text)
         if found is not None:
             return found
@@ -190,7 +190,7 @@ def _form(line: str, text: str) -> Objection | None:
 
 
 def _part(line: str, text: str) -> Objection | None:
-    """Whether it leaves the part that the line plays."""
+    """Object to words that leave the part that the line plays."""
     was, now = line.lower(), text.lower().replace("\u2019", "'")
     strays = any(pattern.search(now) and not pattern.search(was) for pattern in (_DRIFT, _META))
     asks = "?" in text and "?" not in line

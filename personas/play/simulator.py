@@ -92,7 +92,7 @@ class Simulator:
         return Reply(text, after, told, "completed" if ended else None, hearing)
 
     def _aside(self, state: PersonaState, hearing: Hearing, line: str) -> BackgroundTurn:
-        """What the turn brings to mind of the background."""
+        """The background that the turn brings to mind."""
         said = may_recall(hearing) if self._case.background else []
         if not said:
             return BackgroundTurn()

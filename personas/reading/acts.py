@@ -13,7 +13,7 @@ from functools import cached_property
 
 
 class Act(StrEnum):
-    """What a sentence does. A sentence may do several things."""
+    """An act of a sentence. A sentence may do several things."""
 
     ASK = "ask"
     """Asks for specific information, in any form."""
@@ -46,7 +46,7 @@ class Act(StrEnum):
 
 
 class Stance(StrEnum):
-    """How a sentence puts a promise, an instruction, advice or an offer."""
+    """The way in which a sentence puts a promise, an instruction, advice or an offer."""
 
     NONE = "none"
     ASSERTED = "asserted"

@@ -1,4 +1,4 @@
-"""Which topics a persona's line tells, of those that were asked about, and in which sentence.
+"""Finds the topics that a persona's line tells, of those that were asked about, and the sentence of each.
 
 By a wording of the case, or by a sentence of the same meaning, or of a similar one with its codes and names, that
 is not one of the case's own for something else. A line with an evasion tells nothing in other words. It depends
@@ -35,7 +35,7 @@ KEPT_ANSWERS, KEPT_BYTES = 32_768, 16_000_000
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ToldTopic:
-    """Where a persona's line tells a topic, and whether in a wording of the case."""
+    """The place where a persona's line tells a topic, and whether in a wording of the case."""
 
     quote: str
     exact: bool
@@ -95,7 +95,7 @@ def _foreign_sentences(case: CompiledCase, topic: CompiledTopic, line: str) -> l
 
 @cache
 def _withheld() -> tuple[str, ...]:
-    """How personas refuse to answer, in normal form."""
+    """The refusals of personas, in normal form."""
     return tuple(normal(line) for each in load_temperaments().values() for line in each.phrases.withheld)
 
 
@@ -119,7 +119,7 @@ def _is_long(sentence: str) -> bool:
 
 
 def _alike(case: CompiledCase, matcher: Matcher, loose: Mapping[_Key, list[str]]) -> dict[_Key, ToldTopic | None]:
-    """What the lines tell in other words than the case's."""
+    """The topics that the lines tell in other words than the case's."""
     texts = list(dict.fromkeys(s for own in loose.values() for s in own))
     if not texts:
         return dict.fromkeys(loose)

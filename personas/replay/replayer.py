@@ -26,7 +26,7 @@ from personas.reading.telling import ToldTopic, told
 
 @dataclass(frozen=True, slots=True)
 class ConductCounts:
-    """How often the agent behaved in a way the persona notices."""
+    """Counts of the agent's behaviour that the persona notices."""
 
     rude: int = 0
     empathy: int = 0
@@ -70,7 +70,7 @@ class MadeCommitment:
 
 @dataclass(frozen=True, slots=True)
 class TurnRecord:
-    """What happened in one exchange."""
+    """The record of one exchange."""
 
     turn: int
     agent_text: str

@@ -1,4 +1,4 @@
-"""Who may come in: a key or a token on every call, or everybody while the server runs open on loopback.
+"""Authentication of calls: a key or a token on every call, or everybody while the server runs open on loopback.
 
 All failures of a key look the same. Revoked and unknown keys are told apart by nobody but the operator; that a call
 brought no key at all, or a header that holds none, is told.
@@ -63,7 +63,7 @@ class Gatekeeper:
         return self._open
 
     async def identify(self, given: Credentials, address: str = "") -> Lab:
-        """Who this is; `Unauthenticated` if the key is missing or no good. Counted against no limit.
+        """Return the lab of a caller; `Unauthenticated` if the key is missing or no good. Counted against no limit.
 
         Raises:
             TooManyFailedKeys: many keys of this address were no good, and this one is not, either.
@@ -79,7 +79,7 @@ class Gatekeeper:
         raise Unauthenticated(given.refusal)
 
     async def admit(self, given: Credentials, address: str = "") -> Admission:
-        """Who this is, counted against its limit; `Unauthenticated` if the key is missing or no good."""
+        """Return the lab of a caller, counted against its limit; `Unauthenticated` if the key is missing or no good."""
         lab = await self.identify(given, address)
         if lab.per_minute is None:
             return Admission(lab, None)

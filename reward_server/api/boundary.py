@@ -204,7 +204,7 @@ class _Exchange:
         return headers
 
     def _note_episode(self) -> dict[str, Any]:
-        """What is traced of the request, with the episode of its path, where a client may write anything."""
+        """The trace of the request, with the episode of its path, where a client may write anything."""
         trace: dict[str, Any] = self._state["trace"]
         named = self._scope.get("path_params", {}).get("episode_id")
         if isinstance(named, str) and is_id(named, IdPrefix.EPISODE):
@@ -215,7 +215,7 @@ class _Exchange:
         return str(getattr(self._scope.get("route"), "path_format", UNMATCHED))
 
     def _method(self) -> str:
-        """What a client may choose freely must not become a label."""
+        """The method as a label: a client may send any word, which must not become one."""
         method = "HEAD" if self._head else str(self._scope["method"])
         return method if method in _METHODS else "OTHER"
 
@@ -241,5 +241,5 @@ class _Exchange:
 
 
 def _frames(error: BaseException) -> list[str]:
-    """Where it happened, without what was there."""
+    """The frames of the error, without the values that were there."""
     return [f"{f.filename}:{f.lineno} {f.name}" for f in traceback.extract_tb(error.__traceback__)[-_FRAMES:]]

@@ -1,4 +1,4 @@
-"""What routes share: the services of this app, who is asking, the body in, the answer out."""
+"""Parts that routes share: the services of this app, the caller, the body in, the answer out."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ async def admitted(request: Request, given: Credentials) -> Lab:
 
 
 async def readmit(request: Request) -> Lab:
-    """Who is asking, looked up again for what goes on after `admit`; counted against no limit.
+    """Return the lab of a caller again, for what goes on after `admit`; counted against no limit.
 
     Raises:
         Unauthenticated: the key was revoked, or has run out.
@@ -173,12 +173,12 @@ async def _require(services: Services, request: Request, lab: Lab) -> None:
 
 
 def address_of(request: HTTPConnection) -> str:
-    """Where the request comes from; behind a proxy on this machine, what that says."""
+    """The address that a request comes from; behind a proxy on this machine, the one that the proxy names."""
     return request.client.host if request.client else ""
 
 
 def actor_of(request: HTTPConnection, lab: Lab) -> Actor:
-    """Who is asking, for the audit log."""
+    """The caller, for the audit log."""
     return Actor(lab.lab_id, lab.key_id, address_of(request))
 
 
@@ -186,7 +186,7 @@ Caller = Annotated[Lab, Depends(admit)]
 
 
 async def body_by(work: Callable[[bytes], T], request: Request, limit: Limit) -> T:
-    """What `work` makes of the body, which is no larger than the door and the settings allow."""
+    """Return the result of `work` on the body, which is no larger than the route and the settings allow."""
     settings = services_of(request).settings
     most = min(settings.max_body_bytes, int(limit.megabytes * 1_000_000))
     body = await read_body(request, limit_bytes=most, deadline_s=settings.body_deadline_s)

@@ -1,4 +1,4 @@
-"""What web pages may not do: reach the server under a name of theirs, or change something without a word of JSON.
+"""Refuses web pages that reach the server under a name of theirs, or change something without a word of JSON.
 
 A page in somebody's browser can send requests to a server that only this browser reaches. It cannot read the answers,
 but a server without keys would do what it asks. Two things stop that. A page that had its own name point here sends

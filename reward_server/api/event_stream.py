@@ -27,7 +27,7 @@ LIVE = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 @dataclass(frozen=True, slots=True)
 class ProgressSnapshot:
-    """What a look found."""
+    """The state of a job or run at one look."""
 
     data: bytes
     """JSON in one line, for who follows."""

@@ -1,4 +1,4 @@
-"""What a route says about itself for the OpenAPI document.
+"""The declaration of a route for the OpenAPI document.
 
 Routes take and return bytes, so the framework cannot see their schemas; `@operation` hands them over.
 `api.openapi` turns what is declared here into the document.
@@ -78,6 +78,6 @@ def operation(declared: Operation) -> Callable[[Endpoint], Endpoint]:
 
 
 def operation_of(endpoint: Callable[..., Any]) -> Operation:
-    """What an endpoint declared; every documented one has to."""
+    """The declaration of an endpoint; every documented one has one."""
     declared: Operation = getattr(endpoint, _ATTRIBUTE)
     return declared

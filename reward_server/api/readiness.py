@@ -1,4 +1,4 @@
-"""Whether this server can serve, dependency by dependency; the answer is kept for a moment.
+"""Readiness of this server, dependency by dependency; the answer is kept for a moment.
 
 Probes come without a key, and looking costs a write to the disk: however many ask, there is one look at a time.
 """

@@ -29,7 +29,7 @@ TurnEntry = TurnItem | InvalidTurn
 
 
 def content_of(items: Sequence[TurnEntry]) -> object:
-    """What makes requests equal."""
+    """The part of a request that makes it equal to another."""
     return "batch/turns", [item.model_dump() if isinstance(item, TurnItem) else item.sent for item in items]
 
 

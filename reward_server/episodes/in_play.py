@@ -72,7 +72,7 @@ class EpisodeCache:
         return self._memory.forget([(lab_id, episode_id)]) > 0
 
     def forget_lab(self, lab_id: str) -> None:
-        """What the lab stored was deleted."""
+        """Forget the episodes of a lab whose data was deleted."""
         self._memory.forget([slot for slot in self._memory.known() if slot[0] == lab_id])
 
 

@@ -76,7 +76,7 @@ class TurnStep:
         return fingerprint(("turn", self.episode_id, self.request.model_dump(exclude={"id", "episode_id"})))
 
     def align(self) -> None:
-        """What the messages ask for, now that the episode is loaded: a new turn, or one that was answered before."""
+        """Align the messages with the loaded episode: they ask for a new turn, or one that was answered before."""
         row, turns = self._episode.row, self._episode.turns
         refusal: LabsError | None = self.outcome if isinstance(self.outcome, TurnInProgress) else None
         if row.status is EpisodeStatus.COMPLETE:
@@ -104,7 +104,7 @@ class TurnStep:
         return self.loaded is not None
 
     def answer(self) -> Body:
-        """What came of it; a failure is raised."""
+        """Return the answer; raise the failure."""
         if isinstance(self.outcome, dict):
             return self.outcome
         raise self.outcome or LabsError()
@@ -140,7 +140,7 @@ class _New:
 
     @property
     def said(self) -> PersonaInput:
-        """What the persona hears, and what it said before."""
+        """The persona's input: the agent's turn and the lines before it."""
         heard = AgentTurn(utterance(self.message.content).text, valid_tool_ids(_calls(self.message), self.tools))
         return PersonaInput(
             self.loaded.row, heard, [self.loaded.row.opening, *(turn.observation for turn in self.loaded.turns)]
@@ -396,7 +396,7 @@ def _usable(lab: Lab, row: EpisodeRow | None, turns: Sequence[TurnRow], *, now: 
 
 
 def _turn_row(after: EpisodeRow, message: HistoryLine, observation: str, score: TurnScore, body: Body) -> TurnRow:
-    """What is stored of a turn."""
+    """The row that stores a turn."""
     calls = list(message.tool_calls or ())
     return TurnRow(
         episode_id=after.episode_id,

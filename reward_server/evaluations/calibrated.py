@@ -54,7 +54,7 @@ class Calibrator:
             await asyncio.to_thread(lambda: [self._find(name) for name in names if name is not None])
 
     def check(self, collection: str, scenario: str, config: RewardConfig, scoring_version: str) -> None:
-        """What is wrong with asking for the calibration of a config, before any work; the scenario exists.
+        """Refuse a calibration that cannot be had for a config, before any work; the scenario exists.
 
         Raises:
             InvalidRewardConfig: it is unknown, or the config makes another reward than the calibrated one.
@@ -76,7 +76,7 @@ class Calibrator:
         self.check_makers(calibration, scoring_version)
 
     def check_makers(self, calibration: Calibration, scoring_version: str) -> None:
-        """Whether the rewards it was fitted on are still made by the same, whatever a request asks for.
+        """Refuse a calibration whose rewards are made by other judges now, whatever a request asks for.
 
         Raises:
             CalibrationMismatch: it was fitted for another scoring version or reward model.
@@ -89,7 +89,7 @@ class Calibrator:
             self._require_version(calibration, scoring_version)
 
     def shown(self, config: wire.RewardConfig | None, scored: Scored) -> Body:
-        """What the metadata of an evaluation says of its calibration; nothing where none was asked for.
+        """The calibration of an evaluation, for its metadata; nothing where none was asked for.
 
         Raises:
             CalibrationMismatch: another model was activated since it was checked.
@@ -188,7 +188,7 @@ def _require_names(calibration: Calibration, heard: Collection[str]) -> None:
 
 
 def _under_caps(scored: Scored) -> dict[str, float]:
-    """What each judge's part alone would have given as the reward."""
+    """The reward that each judge's part alone would have given."""
     caps = (*scored.caps, *(gate.cap for gate in scored.gates))
     return {name: min(value, *caps, 1.0) for name, value in (scored.parts or {RUBRIC: scored.reward}).items()}
 

@@ -1,4 +1,4 @@
-"""What a judge is: something that decides criteria about a transcript and shows its evidence.
+"""The interface of judges: they decide criteria about a transcript and show their evidence.
 
 A judge decides, abstains or fails; it never guesses. A verdict that earns or costs anything cites what
 was said, in which turn, by whom. Judges put no number on a conversation: that is `scoring`'s arithmetic.
@@ -36,7 +36,7 @@ MAX_QUOTE = 300
 
 
 class VerdictStatus(StrEnum):
-    """What a verdict says. For a penalty, `met` means that the bad thing happened."""
+    """The decision of a verdict. For a penalty, `met` means that the bad thing happened."""
 
     MET = "met"
     PARTIAL = "partial"
@@ -101,7 +101,7 @@ class Case:
 
 
 class Judge(Protocol):
-    """What all judges have."""
+    """Base of all judges."""
 
     @property
     def name(self) -> str:
@@ -136,7 +136,7 @@ class RemoteJudge(Judge, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found, before it is put into a verdict."""
+    """The result of a check, before it is put into a verdict."""
 
     value: float
     evidence: tuple[Evidence, ...] = ()

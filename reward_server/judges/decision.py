@@ -1,4 +1,4 @@
-"""What several answers of a language model come to: a value, how much the answers differ, and the evidence.
+"""Combines several answers of a language model: into a value, how much the answers differ, and the evidence.
 
 The value is the mean over the samples of "met" (1 or 0), or of its probability where the judge weighs by
 log-probabilities. Without evidence in any sample it is 0, however likely the model finds it.

@@ -25,7 +25,7 @@ Verdicts = Mapping[str, Verdict]
 
 @dataclass(frozen=True, slots=True)
 class PanelResult:
-    """What could be decided here and now, and what is left."""
+    """The verdicts that could be computed, and the questions that are left."""
 
     verdicts: Verdicts
     open: tuple[OpenQuestion, ...]
@@ -45,7 +45,7 @@ class Panel:
 
     @property
     def name(self) -> str:
-        """What decides here, for the metadata of an evaluation."""
+        """The names of the judges, for the metadata of an evaluation."""
         return "+".join(judge.name for judge in self._judges)
 
     @property
@@ -54,7 +54,7 @@ class Panel:
         return ",".join(f"{judge.name}={judge.version}" for judge in self._judges)
 
     def plugin_problem(self, criteria: Iterable[Criterion]) -> str | None:
-        """Why the checks of plug-ins among the criteria cannot be decided here; None when they can."""
+        """The reason why the checks of plug-ins among the criteria cannot be decided here; None when they can."""
         for check in (check for criterion in criteria for check in criterion.checks):
             wanted = check.plugin
             if wanted is None:
@@ -142,7 +142,7 @@ class Panel:
 
 
 class _State:
-    """How far the questions of one case have come."""
+    """The questions of one case, and how far they have come."""
 
     def __init__(self, case: Case, questions: Sequence[OpenQuestion]) -> None:
         self.case = case
@@ -151,7 +151,7 @@ class _State:
 
     @property
     def open(self) -> list[OpenQuestion]:
-        """What is still to be asked; nothing once anything has failed."""
+        """The questions that are still to be asked; nothing once anything has failed."""
         return [] if self.failure else [slot for slot in self.slots if isinstance(slot, OpenQuestion)]
 
     @property

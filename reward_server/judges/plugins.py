@@ -132,7 +132,7 @@ def _loaded(name: str, entry: EntryPoint) -> tuple[Any, str]:
 
 @dataclass(frozen=True, repr=False)
 class _PluginJudge:
-    """What the server knows of a judge that is not its own."""
+    """A judge that is not the server's own, with what the server knows of it."""
 
     name: str
     version: str
@@ -154,7 +154,7 @@ class _PluginJudge:
         return False
 
     def accepted(self, case: Case, criterion: Criterion, given: object) -> Verdict:
-        """What it found as a verdict in its own name; `JudgeFailed` if it is none."""
+        """Its finding as a verdict in its own name; `JudgeFailed` if it is none."""
         found = given
         if given is None:
             found = Verdict(criterion.id, VerdictStatus.ABSTAINED, None, (), self.name, self.version)

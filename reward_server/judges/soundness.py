@@ -1,4 +1,4 @@
-"""What is accepted as a verdict from a judge that is not ours: an answer to the question, in range, on evidence."""
+"""Checks verdicts of judges that are not ours: an answer to the question, in range, on evidence."""
 
 from __future__ import annotations
 

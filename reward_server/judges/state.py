@@ -85,7 +85,7 @@ def _cite_disclosures(case: Case, found: Sequence[Disclosure]) -> tuple[Evidence
 
 
 def _committed(case: Case, criterion: Criterion, check: CommittedCheck) -> Finding:
-    """What earns is said clearly, and when what is given was known; what costs is the agent's own binding word."""
+    """Decide by commitments: what earns is said clearly, once `given` is known; what costs is the agent's own word."""
     earns = criterion.points > 0
     heard = [
         [
@@ -161,7 +161,7 @@ def _calls(case: Case) -> Iterator[_Call]:
 
 
 def _known_before(case: Case, turn: int) -> frozenset[str]:
-    """What the persona had said before a turn."""
+    """The topics that the persona had told before a turn."""
     return frozenset(topic for topic, spoken in case.record.spoken.items() if spoken < turn)
 
 
@@ -209,7 +209,7 @@ def _turns_that_commit(case: Case, names: Iterable[str]) -> frozenset[int]:
 
 
 def _conduct(case: Case, check: ConductCheck, *, earns: bool) -> Finding:
-    """What costs is met at `at_least`; what earns, earns a share for each time before that."""
+    """Decide by conduct: a penalty is met at `at_least`; a merit earns a share for each time before that."""
     also = _turns_that_commit(case, check.or_commits)
     shown = [turn for turn in case.record.turns if _SHOWN_IN[check.act](turn) or turn.turn in also]
     if check.after:

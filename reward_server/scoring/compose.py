@@ -47,7 +47,7 @@ class CompositeLike(Protocol):
 
     @property
     def combine(self) -> Combine:
-        """How the parts become one."""
+        """The way in which the parts become one."""
 
     @property
     def parts(self) -> Sequence[PartLike]:
@@ -65,20 +65,20 @@ class ScoringCompositePart:
 
 @dataclass(frozen=True, slots=True)
 class ScoringComposite:
-    """How the reward is put together; parts that cannot count are left out, so nobody computes them."""
+    """The composition of the reward; parts that cannot count are left out, so nobody computes them."""
 
     combine: Combine
     parts: tuple[ScoringCompositePart, ...]
 
     @property
     def judges(self) -> tuple[str, ...]:
-        """Who has to be heard."""
+        """The judges that are needed."""
         return tuple(part.judge for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
 class PartValue:
-    """What a part came to."""
+    """The value of a part."""
 
     value: float
     std: float | None = None

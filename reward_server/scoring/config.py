@@ -1,4 +1,4 @@
-"""How a request wants its reward put together: criterion families, the safety gate, a composite, caution.
+"""The configuration of a request's reward: criterion families, the safety gate, a composite, caution.
 
 The domain's form of the wire's `reward_config`. Weights are relative, so they are scaled to a largest of 1.
 A family with weight 0 does not run at all.

@@ -34,7 +34,7 @@ class WithoutRecitals:
 
 @dataclass(frozen=True, slots=True)
 class _Recital:
-    """What is looked for."""
+    """The text that is searched for recitals."""
 
     lines: tuple[str, ...]
     """Texts of criteria and questions, in normal form."""

@@ -1,4 +1,4 @@
-"""Why a conversation has its reward: what the persona understood, what opened and what did not, who decided what.
+"""Explains a reward: what the persona understood, what opened and what did not, who decided what.
 
 For people with full score access. Scrubbed by construction unless names are asked for: facts and commitments are told
 by what was said of them in the conversation, never by their ids, and criteria by their dimension, what they are worth
@@ -106,7 +106,7 @@ class Insights:
         self._vault = vault
 
     def private_half(self, collection: str, scenario: str) -> PrivateHalf:
-        """What its author wrote; for whoever has it on disk."""
+        """The half that the scenario's author wrote; for whoever has it on disk."""
         return half_of(self._vault.open(collection, scenario))
 
     async def of(
@@ -132,7 +132,7 @@ class Insights:
 
 
 def insight_of(scenario: SealedScenario, scored: Scored, record: Record, *, named: bool) -> Insight:
-    """What was found, put into words."""
+    """Put a scored conversation into words."""
     verdicts = {verdict.criterion_id: verdict for verdict in scored.verdicts}
     criteria = [each for each in scenario.secrets.rubric.criteria if each.id in verdicts]
     decided = tuple(_decided(each, verdicts[each.id], named=named) for each in criteria)
@@ -206,7 +206,7 @@ class _Teller:
         return "what it said at the start" if spoken == 0 else f"what it told in turn {spoken}"
 
     def _why_not(self, turn: TurnRecord, asked: AskedTopic) -> str:
-        """Why a question earned nothing, by the conditions that the persona goes by."""
+        """The reason why a question earned nothing, by the conditions that the persona goes by."""
         topic = self._case.by_id.get(asked.topic_id)
         spoken = self._record.spoken.get(asked.topic_id)
         if spoken is not None and spoken < turn.turn:

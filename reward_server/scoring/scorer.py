@@ -104,7 +104,7 @@ class Prefetching(Protocol):
     """A reader that can be told early what it will read."""
 
     def texts(self, case: CompiledCase, turns: Sequence[Turn]) -> list[str]:
-        """What reading the turns will embed, known turns left out."""
+        """The texts that reading the turns will embed, known turns left out."""
 
     async def prefetched(self, texts: Sequence[str]) -> None:
         """Embed texts that will be read soon."""
@@ -205,7 +205,7 @@ class Scorer:
 
     @property
     def judge(self) -> str:
-        """What decides here, for the metadata of an evaluation."""
+        """The names of the judges, for the metadata of an evaluation."""
         return self._panel.name
 
     def read(self, collection: str, scenario: str, messages: Sequence[SpokenMessage], agent_role: Role) -> Transcript:
@@ -244,7 +244,7 @@ class Scorer:
         return await self._ended(list(chain.from_iterable(found)), started)
 
     def begin(self) -> Begin:
-        """What a job of a scoring thread calls to begin with a conversation, for `finish`; it raises nothing.
+        """Return the function with which a scoring thread begins a conversation, for `finish`; it raises nothing.
 
         The conversation judges are those of this moment.
         """
@@ -275,7 +275,7 @@ class Scorer:
     async def _computed(
         self, begun: Sequence[StartedScoring], turnstile: asyncio.Semaphore
     ) -> list[_PendingScore | Scored | Unscored]:
-        """What comes of conversations whose texts were missing."""
+        """Score conversations whose texts were missing."""
         if self._prefetching is not None:
             # Awaited, so that the texts of all callers share batches and no scoring thread waits for them.
             await self._prefetching.prefetched(list(dict.fromkeys(text for each in begun for text in each.texts)))
@@ -291,7 +291,7 @@ class Scorer:
                 await self._prefetching.prefetched(fresh)
 
     async def replayed(self, request: ScoreRequest) -> Record:
-        """What the persona understood of a transcript, and what the agent earned: the reasons, scored or not."""
+        """Replay a transcript: what the persona understood, and what the agent earned: the reasons, scored or not."""
         await self.read_ahead([lambda: request])
         work = asyncio.get_running_loop().run_in_executor
         record, _ = await work(self._threads, self._replayed, self._sealed(request), request.transcript)
@@ -338,7 +338,7 @@ class Scorer:
     # --- in a scoring thread ----------------------------------------------------------------------
 
     def _begun(self, snapshot: JudgeSnapshot, read: Read) -> StartedScoring:
-        """Where texts have to be embedded first, that is all; else it is done at once."""
+        """Begin with a conversation: where texts have to be embedded first, that is all; else it is done at once."""
         started = time.perf_counter()
         request: ScoreRequest | None = None
         texts: Sequence[str] = ()
@@ -361,7 +361,7 @@ class Scorer:
             return _failed(error, request)
 
     def _fresh_texts(self, request: ScoreRequest, snapshot: JudgeSnapshot) -> Sequence[str]:
-        """What reading the transcript will embed."""
+        """The texts that reading the transcript will embed."""
         if self._prefetching is None or not self._is_replayed(request, snapshot.judges):
             return ()
         transcript = request.transcript
@@ -411,7 +411,7 @@ class Scorer:
         return record, sum(clear.recited for clear in cleared)
 
     def _composite(self, request: ScoreRequest) -> ScoringComposite:
-        """What makes up the reward: a request's word wins over the scenario's."""
+        """The composition of the reward: a request's word wins over the scenario's."""
         if request.config.composite is not None:
             return request.config.composite
         reward = self._sealed(request).secrets.reward
@@ -460,7 +460,7 @@ class Scorer:
     async def _estimates(
         self, name: str, waiting: Sequence[_PendingScore], judges: Judges
     ) -> list[Estimate | LabsError | None]:
-        """What a judge says of each case that wants to hear it; None for the others."""
+        """Ask a judge about each case that wants to hear it; None for the others."""
         asking = [i for i, each in enumerate(waiting) if name in each.composite.judges]
         cases = [waiting[i].case for i in asking]
         parts = [cases[start : start + CASES_PER_ESTIMATE] for start in range(0, len(cases), CASES_PER_ESTIMATE)]

@@ -1,4 +1,4 @@
-"""What a key without full scores is told of a reward whose families it weights itself.
+"""Limits what a key without full scores is told of a reward whose families it weights itself.
 
 Rewards of many weightings, and of a conversation's beginnings, differ by single criteria: their points, families and
 triggers could be computed. So such a key is told a reward in steps of `STEP`, a dimension only where criteria of
@@ -29,7 +29,7 @@ PROBED = "rubric.probed"
 
 
 class WeightingDisclosure:
-    """What is told of rewards, and how many weightings there may be."""
+    """Blurs rewards of a caller's own weightings, and limits how many weightings there may be."""
 
     def __init__(self, vault: Vault, weightings: Weightings, audit: AuditLog | None = None) -> None:
         self._vault = vault

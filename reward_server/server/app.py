@@ -165,7 +165,7 @@ async def _start(stack: AsyncExitStack, inputs: BuildInputs) -> Services:
 async def _begin_chores(
     stack: AsyncExitStack, inputs: BuildInputs, infrastructure: Infrastructure, scoring: ScoringParts, loop_lag: LoopLag
 ) -> None:
-    """What goes on beside the requests."""
+    """Start the work that goes on beside the requests."""
     settings, ports, metrics, store = inputs.settings, inputs.ports, inputs.metrics, infrastructure.store
     await own(stack, infrastructure.usage.watch())
     await own(stack, infrastructure.key_uses.watch())

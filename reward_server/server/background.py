@@ -74,7 +74,7 @@ def line_reader() -> LineReader:
 
 
 def file_limits(settings: Settings) -> FileLimits:
-    """What labs may store."""
+    """The limits on files of labs."""
     return FileLimits(int(settings.max_file_mb * 1_000_000), int(settings.max_stored_files_mb * 1_000_000))
 
 

@@ -26,7 +26,7 @@ def tokens_of(settings: Settings, store: Store, clock: Clock) -> TokenVerifier |
 
 
 async def shared_of(stack: AsyncExitStack, settings: Settings, metrics: Metrics) -> Shared:
-    """What replicas share; a Redis that is lost from the start is only said, as one that is lost later."""
+    """Build what replicas share; a Redis that is lost from the start is only said, as one that is lost later."""
     if settings.redis_url is None:
         return Shared.local()
     url, deadline_s = settings.redis_url.get_secret_value(), settings.redis_deadline_s

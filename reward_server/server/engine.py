@@ -1,4 +1,4 @@
-"""What scores: the matcher on the text encoder, the panel of judges, and the scorer on both.
+"""Builds the parts that score: the matcher on the text encoder, the panel of judges, and the scorer on both.
 
 The server and the offline commands build their scorer here, so that a transcript gets the same number from all
 of them. Importing this module loads no model.
@@ -137,7 +137,7 @@ def reader_of(
     decider: Decider | None,
     fell_back: Callable[[str], None] = lambda kind: None,
 ) -> Reader:
-    """Who reads agent turns for personas and scoring; called on the event loop, where a decision model is asked.
+    """The reader of agent turns for personas and scoring; called on the event loop, where a decision model is asked.
 
     Raises:
         ConfigurationError: a decision model shall read, and there is no event loop to ask it on.
@@ -196,7 +196,7 @@ def asked_judges(
 def pair_judge(
     model: LanguageModel | None, verdicts: VerdictCache, reader: Reader, decider: Decider | None = None
 ) -> PairwiseJudge | DecidedPairs | None:
-    """Who says which of two conversations is better, if anybody can be asked."""
+    """The judge that compares two conversations, if anybody can be asked."""
     if decider is not None:
         return DecidedPairs(decider, reader)
     return None if model is None else PairwiseJudge(model, verdicts, reader)
@@ -242,7 +242,7 @@ def reward_model_service(
 
 @dataclass(frozen=True)
 class CurrentScoring:
-    """What rewards of a server rest on at this moment."""
+    """The parts that rewards of a server rest on at this moment."""
 
     scoring_version: str
     lineage: Lineage

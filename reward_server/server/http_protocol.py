@@ -49,7 +49,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     @property
     def address(self) -> str:
-        """Where it comes from, without the port."""
+        """The address it comes from, without the port."""
         return self.client[0] if self.client else UNKNOWN_ADDRESS
 
     @property
@@ -61,7 +61,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     @property
     def unread_bytes(self) -> int:
-        """What was written and is not read yet, beyond what the system holds."""
+        """Bytes that were written and are not read yet, beyond what the system holds."""
         return self.transport.get_write_buffer_size()
 
     def hang_up(self) -> None:

@@ -196,7 +196,7 @@ def _rankings(inputs: BuildInputs, infrastructure: Infrastructure, scoring: Scor
 
 @dataclass(frozen=True)
 class _Work:
-    """What is done in the background."""
+    """Tasks in the background."""
 
     files: FileService
     jobs: JobService

@@ -33,7 +33,7 @@ class BoundedSocketProtocol(WebSocketsSansIOProtocol):
 
     @property
     def unread_bytes(self) -> int:
-        """What was written and is not read yet, beyond what the system holds."""
+        """Bytes that were written and are not read yet, beyond what the system holds."""
         return 0 if self.transport is None else self.transport.get_write_buffer_size()
 
     def hang_up(self) -> None:

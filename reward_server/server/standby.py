@@ -48,7 +48,7 @@ class ListeningAddress:
 
     @property
     def listener(self) -> socket.socket:
-        """What is bound."""
+        """The socket that is bound."""
         if self._listener is None:
             raise RuntimeError("nothing is bound yet")
         return self._listener

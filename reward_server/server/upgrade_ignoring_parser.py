@@ -30,7 +30,7 @@ class UpgradeIgnoringParser:
             self._parser.feed_data(b"POST / HTTP/1.1\r\n%s\r\n" % b"".join(framing))
 
     def _rest(self, data: bytes) -> bytes | None:
-        """What follows a head with an `Upgrade`; None where there is no such head in the data."""
+        """The bytes after a head with an `Upgrade`; None where there is no such head in the data."""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:

@@ -25,7 +25,7 @@ class ChatError(ValueError):
 
 @dataclass(frozen=True)
 class ChatTurn:
-    """What the policy said."""
+    """A turn of the policy in a chat."""
 
     text: str
     calls: tuple[Mapping[str, Any], ...] = ()

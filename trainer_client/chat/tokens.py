@@ -29,7 +29,7 @@ THOUGHT = thoughts.thinking("hm")
 
 
 class Tokenizer(Protocol):
-    """What is used of a transformers tokenizer."""
+    """The part of a transformers tokenizer that is used."""
 
     eos_token_id: int
     all_special_tokens: list[str]
@@ -58,7 +58,7 @@ class TemplateError(ValueError):
 
 @dataclass(frozen=True)
 class SpokenTokens:
-    """What the policy's tokens say."""
+    """Text and calls of the policy's tokens."""
 
     text: str
     lossy: bool
@@ -122,7 +122,7 @@ class Renderer:
         return self.prompt([persona], [])
 
     def suffix(self, persona: str | None, *, ended: bool, results: Sequence[Result] = ()) -> list[int]:
-        """What follows the policy's turn: its end (if it was not sampled), the results of its calls, the persona (None:
+        """The tokens after the policy's turn: its end (if not sampled), the results of its calls, the persona (None:
         nothing was said), the next start."""
         pieces = self._pieces(tuple(result.name for result in results), spoken=persona is not None) if results else None
         if pieces is None:
@@ -181,7 +181,7 @@ class Renderer:
         return begun + said
 
     def _thought_of_template(self, thought: str) -> str | None:
-        """What the template writes between the start of a turn and what is said, if that is a thought."""
+        """The text that the template writes between the start of a turn and what is said, if that is a thought."""
         asked = [{"role": "user", "content": "hello"}]
         turn = {"role": "assistant", "content": f"{thoughts.thinking(thought)}{POLICY_MARK}"}
         try:
@@ -194,7 +194,7 @@ class Renderer:
         return head.removeprefix(before)
 
     def with_calls(self, text: str, calls: Sequence[Mapping[str, Any]]) -> str:
-        """What the policy writes to say this and make these calls (name, arguments), as its template writes calls.
+        """The text of a turn that says this and makes these calls (name, arguments), as its template writes calls.
 
         Control tokens are left out, since none is sampled. If the template has no place for calls, or they could not be
         read from what is left, they are written as `in_words` asks for.
@@ -270,7 +270,7 @@ class Renderer:
         return _split_once(rest, PERSONA_MARK)
 
     def _pieces(self, names: tuple[str, ...], *, spoken: bool) -> list[str] | None:
-        """What the template writes around the results of calls of these tools, and the persona's line after them if one
+        """The text around the results of calls of these tools, and around the persona's line after them if one
         is `spoken`; None if it does not write them."""
         if (names, spoken) not in self._answered:
             self._answered[names, spoken] = self._pieces_around(names, spoken=spoken)

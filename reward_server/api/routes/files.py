@@ -63,7 +63,7 @@ async def list_files(request: Request, lab: Caller, query: Annotated[PagedQuery,
 @router.get("/files/{file_id}")
 @operation(Operation(FileResponse, scopes=(Scope.SCORE,), errors=(404,), response_example=examples.FILE))
 async def read_file(request: Request, lab: Caller, file_id: FileId) -> Response:
-    """What is known of a file."""
+    """Return the metadata of a file."""
     return answer(request, await services_of(request).files.get(lab, file_id))
 
 

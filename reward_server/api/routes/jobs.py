@@ -62,7 +62,7 @@ async def list_jobs(request: Request, lab: Caller, query: Annotated[PagedQuery, 
 @router.get("/jobs/{job_id}")
 @operation(_ONE)
 async def read_job(request: Request, lab: Caller, job_id: JobId) -> Response:
-    """How a job stands."""
+    """Return the state of a job."""
     return answer(request, await services_of(request).jobs.get(lab, job_id))
 
 
@@ -92,7 +92,7 @@ async def retry_job(request: Request, lab: Caller, job_id: JobId) -> Response:
     Operation(JobReport, scopes=(Scope.SCORE, Scope.EXPORT), errors=(404,), response_example=examples.JOB_REPORT)
 )
 async def read_report(request: Request, lab: Caller, job_id: JobId) -> Response:
-    """What the finished items come to: means, winners, or what changed under the present scoring version."""
+    """Sum up the finished items: means, winners, or what changed under the present scoring version."""
     return answer(request, await services_of(request).jobs.report(lab, job_id))
 
 

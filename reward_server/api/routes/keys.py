@@ -67,7 +67,7 @@ class AuditQuery(PagedQuery):
 @router.get("/audit")
 @operation(Operation(AuditList, scopes=_OPERATE, errors=(400,), response_example=examples.AUDIT))
 async def read_audit(request: Request, lab: Caller, query: Annotated[AuditQuery, Query()]) -> Response:
-    """What was done, by whom and from where, the newest first."""
+    """List events with who caused them and from where, the newest first."""
     services = services_of(request)
     pager = Pager(services.cursors, lab.lab_id, IdPrefix.AUDIT)
     async with services.store.reading() as work:

@@ -105,7 +105,7 @@ class UsageQuery(QueryModel):
 @router.get("/usage")
 @operation(Operation(UsageResponse, scopes=ANY, errors=(400,), response_example=examples.USAGE))
 async def read_usage(request: Request, lab: Caller, query: Annotated[UsageQuery, Query()]) -> Response:
-    """What the lab of this key used, day by day, and its limits."""
+    """Return the usage of this key's lab, day by day, and its limits."""
     services = services_of(request)
     await services.usage.flush()
     now = services.clock.now()

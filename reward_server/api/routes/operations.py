@@ -36,14 +36,14 @@ class Readiness(BaseModel):
 @router.get("/healthz")
 @operation(Operation(Health, scopes=NOBODY))
 async def healthz(request: Request) -> Response:
-    """Whether the process is alive."""
+    """Answer that the process is alive."""
     return answer(request, {"status": "ok"})
 
 
 @router.get("/readyz")
 @operation(Operation(Readiness, scopes=NOBODY))
 async def readyz(request: Request) -> Response:
-    """Whether requests can be served; when not, 503, and `data.errors` names the dependencies that are missing."""
+    """Answer if requests can be served; when not, 503, and `data.errors` names the dependencies that are missing."""
     dependencies = await services_of(request).readiness.look()
     missing = [FieldProblem((name,), state) for name, state in dependencies.items() if state != OK and name != REDIS]
     if not missing:

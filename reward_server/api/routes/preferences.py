@@ -142,7 +142,7 @@ async def export_preferences(request: Request, lab: Caller, query: Annotated[Exp
     Operation(ManifestResponse, scopes=(Scope.EXPORT,), errors=(400, 403, 404), response_example=examples.MANIFEST)
 )
 async def preference_manifest(request: Request, lab: Caller, query: Annotated[ExportQuery, Query()]) -> Response:
-    """What the export of the same query holds: counts, what was left out, and a digest of its bytes."""
+    """Describe the export of the same query: counts, what was left out, and a digest of its bytes."""
     export = _export(request, lab, query)
     async for _ in export.parts():
         pass
@@ -165,7 +165,7 @@ class AgreementQuery(QueryModel):
     )
 )
 async def preference_agreement(request: Request, lab: Caller, query: Annotated[AgreementQuery, Query()]) -> Response:
-    """How often rewards agree with the lab's human labels of the same comparisons."""
+    """Measure how often rewards agree with the lab's human labels of the same comparisons."""
     return answer(request, await services_of(request).preferences.agreement(lab, query.collection_slug))
 
 

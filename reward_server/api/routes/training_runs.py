@@ -86,7 +86,7 @@ async def list_training_runs(request: Request, lab: Caller, query: Annotated[Run
 @router.get("/training-runs/{training_run_id}")
 @operation(_ONE)
 async def read_training_run(request: Request, lab: Caller, training_run_id: RunId) -> Response:
-    """How a run stands."""
+    """Return the state of a run."""
     return answer(request, await services_of(request).training_runs.get(lab, training_run_id))
 
 
@@ -129,7 +129,7 @@ class MetricsQuery(AfterQuery):
 async def read_training_metrics(
     request: Request, lab: Caller, training_run_id: RunId, query: Annotated[MetricsQuery, Query()]
 ) -> Response:
-    """What the learner has measured so far, oldest first: a record for every update and every evaluation."""
+    """Return the metrics of the learner so far, oldest first: a record for every update and every evaluation."""
     services = services_of(request)
     row = await services.training_runs.find(lab, training_run_id)
     pager = Pager(services.cursors, lab.lab_id, METRIC)
