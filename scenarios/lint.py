@@ -19,16 +19,19 @@ from scenarios.agents import SUFFIX as AGENTS
 from scenarios.agents import load_agents
 from scenarios.background import OF_COLLECTION, load_background, load_common, waits_for
 from scenarios.background import SUFFIX as BACKGROUND
+from scenarios.rubric_file import GIVEN, SCHEMA, RubricFile, is_rubric, read_rubric
 from scenarios.rules import Loc, Remark, all_remarks, final_tools
 from scenarios.schema import CollectionFile, ScenarioFile
 from scenarios.spelling import counted, meant
 from scenarios.turns import SUFFIX as TURNS
 from scenarios.turns import LabelledTurn, load_turns, names_of, unknown_names
 from scenarios.whole import RUBRIC, read_whole
-from scenarios.yamlfile import Document, FileFinding, ScenarioFileError, load, relative_name, validated
+from scenarios.yamlfile import Document, FileFinding, ScenarioFileError, load, read_document, relative_name, validated
 
 COLLECTIONS = Path(__file__).parent / "collections"
 COLLECTION_FILE = "collection.yaml"
+FOREIGN = 20
+"""So many questions that belong to no topic say whether personas tell what they were not asked."""
 
 
 @dataclass
@@ -40,6 +43,8 @@ class LoadedCollection:
     background: tuple[Background, ...] = ()
     """What any of its personas answers."""
     scenarios: dict[str, tuple[ScenarioFile, Document]] = field(default_factory=dict)
+    rubrics: dict[str, tuple[RubricFile, Document]] = field(default_factory=dict)
+    """Scenarios without a persona."""
 
 
 def load_collection(
@@ -60,19 +65,10 @@ def load_collection(
     wanted = None if only is None else set(only)
     paths = [p for p in sorted(folder.glob("*.y*ml")) if is_scenario(p)]
     for path in paths:
-        if wanted is not None and path.stem not in wanted:
-            continue
-        if path.suffix != ".yaml":
-            findings.append(FileFinding(relative_name(path), 1, "the file name must end in `.yaml`: rename it"))
-            continue
-        found = load_scenario(path, loaded)
-        if isinstance(found, list):
-            findings += found
-            continue
-        beside = _beside(path, found[0], file)
-        findings += beside
-        if not beside:
-            loaded.scenarios[path.stem] = found
+        if wanted is None or path.stem in wanted:
+            findings += _loaded_from(path, loaded)
+    if loaded.scenarios and len(file.foreign) < FOREIGN:
+        findings.append(document.finding(("foreign",), f"`foreign` needs at least {FOREIGN} entries: add more"))
     if wanted is None and loaded.scenarios:
         findings += _waiting_in_vain(common, loaded)
     there = {path.stem for path in paths}
@@ -80,6 +76,46 @@ def load_collection(
         told = f"there is no such scenario: check the name.{meant(slug, there)}".removesuffix(".")
         findings.append(FileFinding(relative_name(folder / f"{slug}.yaml"), 1, told))
     return loaded, findings
+
+
+def _loaded_from(path: Path, loaded: LoadedCollection) -> list[FileFinding]:
+    """Put what a file holds into its collection, or say what is wrong with it."""
+    if path.suffix != ".yaml":
+        return [FileFinding(relative_name(path), 1, "the file name must end in `.yaml`: rename it")]
+    rubric = _rubric(path)
+    if isinstance(rubric, list):
+        return rubric
+    if rubric is not None:
+        loaded.rubrics[path.stem] = rubric
+        return []
+    found = load_scenario(path, loaded)
+    if isinstance(found, list):
+        return found
+    beside = _beside(path, found[0], loaded.file)
+    if not beside:
+        loaded.scenarios[path.stem] = found
+    return beside
+
+
+def _rubric(path: Path) -> tuple[RubricFile, Document] | list[FileFinding] | None:
+    """The rubric without a persona that a file holds, or what is wrong with it; None where it is another scenario."""
+    try:
+        if not _may_be_rubric(path) or not is_rubric((document := read_document(path, relative_name(path))).data):
+            return None
+        file = read_rubric(document, path.stem)
+    except ScenarioFileError as error:
+        return list(error.findings)
+    if file.slug != path.stem:
+        return [document.finding(("slug",), "the slug must be the name of the file: rename one of them")]
+    return file, document
+
+
+def _may_be_rubric(path: Path) -> bool:
+    """A cheap look, since reading a scenario twice takes its time."""
+    try:
+        return SCHEMA.encode() in path.read_bytes()
+    except OSError:
+        return False
 
 
 def _waiting_in_vain(path: Path, loaded: LoadedCollection) -> Iterator[FileFinding]:
@@ -144,6 +180,8 @@ def _collection_remarks(file: CollectionFile, folder: Path) -> list[Remark]:
     remarks: list[Remark] = []
     if file.public.slug != folder.resolve().name:
         remarks.append(Remark(("public", "slug"), "the slug must be the name of the folder: rename one of them"))
+    if file.public.slug == GIVEN:
+        remarks.append(Remark(("public", "slug"), f"`{GIVEN}` names rubrics that come with a request: choose another"))
     count = Counter(criterion.id for criterion in file.criteria)
     for i, criterion in enumerate(file.criteria):
         if count[criterion.id] > 1:
@@ -179,7 +217,7 @@ def lint(paths: Sequence[Path]) -> tuple[int, list[FileFinding]]:
     for path in paths or [COLLECTIONS]:
         for folder, only in _folders(path):
             loaded, found = load_collection(folder, only)
-            passed += len(loaded.scenarios) if loaded else 0
+            passed += len(loaded.scenarios) + len(loaded.rubrics) if loaded else 0
             findings += found
     return passed, findings
 

@@ -2,6 +2,8 @@
 
 A case is two files, `practice/<domain>/<slug>.yaml` and `<slug>.turns.jsonl` beside it. Nobody plays one, so it has no
 rubric, no gates and no temperament; it says who the agent is and which of the commitments cost the agent.
+
+The domains of `HELD_OUT` are for measuring alone: nothing is trained or tuned on them.
 """
 
 from __future__ import annotations
@@ -14,11 +16,14 @@ from typing import Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from personas.case.schema import Background, Commitment, Denial, Fact, Identifier, Line, PrivateModel
+from personas.case.compiled import CompiledCase, compile_case
+from personas.case.schema import Background, Commitment, Denial, Fact, Identifier, Line, PersonaCase, PrivateModel
 from scenarios.turns import SUFFIX, LabelledTurn
 from scenarios.yamlfile import Document, FileFinding, ScenarioFileError, load, relative_name
 
 PRACTICE = Path(__file__).parent / "practice"
+HELD_OUT = frozenset({"car-workshop", "career-counselling", "legal-aid", "restaurant-complaint", "wedding-planning"})
+"""The five domains that come first in the order of the blake2b digests of their names: chosen by nobody."""
 ENTRIES = ("facts", "denials", "commitments", "background")
 
 Kind = Literal["specific", "double", "open", "foreign", "background", "summary", "social", "commit", "near_commit"]
@@ -114,6 +119,36 @@ class PracticeCase:
     slug: str
     case: PracticePersona
     turns: tuple[LabelledTurn, ...]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Domain and slug, as collection and scenario of a packaged case."""
+        return self.domain, self.slug
+
+    @property
+    def held_out(self) -> bool:
+        """True if it is for measuring alone."""
+        return self.domain in HELD_OUT
+
+    @property
+    def costs(self) -> frozenset[str]:
+        """The commitments that cost the agent."""
+        return frozenset(each.id for each in self.case.commitments if each.costs)
+
+    def compiled(self) -> CompiledCase:
+        """The case as a reader takes it, with its author's examples alone."""
+        persona = PersonaCase(
+            name=self.case.name,
+            role=self.case.role,
+            temperaments=("plain",),
+            openings=self.case.openings,
+            facts=self.case.facts,
+            denials=self.case.denials,
+            commitments=self.case.commitments,
+            unknown=self.case.unknown,
+            nudges=self.case.unknown[:1],
+        )
+        return compile_case(persona, {}, background=self.case.background)
 
 
 def load_practice(root: Path = PRACTICE) -> list[PracticeCase]:

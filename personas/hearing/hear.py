@@ -22,7 +22,7 @@ from personas.reading.acts import Act, ReadCandidate, Reading, Sentence, Stance
 from personas.text.questions import QuestionForm, form_of
 from personas.text.wording import content_stems, overlap
 
-__all__ = ["gate_open", "hear", "is_new", "is_question"]
+__all__ = ["BINDING", "MADE", "gate_open", "hear", "is_new", "is_question"]
 
 ASKED = 0.45
 """A sentence asks about a topic from this probability on; about a second one from `ALSO_ASKED` on."""

@@ -253,7 +253,9 @@ class LocalReader(Reader):
         topics, promises = self._topics(index, heard), self._promises(index, heard)
         return [
             each
-            for each, asks, makes in zip(short, topics.max(axis=1), promises.max(axis=1, initial=0.0), strict=True)
+            for each, asks, makes in zip(
+                short, topics.max(axis=1, initial=0.0), promises.max(axis=1, initial=0.0), strict=True
+            )
             if makes < NO_PROMISE and (asks >= CLEARLY_ABOUT or (asks < VAGUELY_ABOUT and _asks_nothing(each[1], acts)))
         ]
 
@@ -283,7 +285,9 @@ class LocalReader(Reader):
         }
 
     def _topics(self, index: CaseIndex, heard: Sequence[EncodedSentence]) -> Probabilities:
-        """A row a sentence, or a part of one."""
+        """A row a sentence, or a part of one; without columns where nobody has anything to tell."""
+        if not index.topics:
+            return np.zeros((len(heard), 0))
         return self._heads.topics_of(topic_features(index, heard)).reshape(len(heard), len(index.topics))
 
     def _promises(self, index: CaseIndex, heard: Sequence[EncodedSentence]) -> Probabilities:

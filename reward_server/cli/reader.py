@@ -58,6 +58,10 @@ def evaluate(
         bool,
         typer.Option("--after-opening", help="Read turns without a `before` after the persona's opening."),
     ] = False,
+    practice: Annotated[
+        bool,
+        typer.Option("--practice", help="Measure on the practice cases of the domains that are kept aside."),
+    ] = False,
 ) -> None:
     """Print, per collection, how many labelled turns are understood by the configured reader, with 95 % intervals.
 
@@ -70,6 +74,9 @@ def evaluate(
     from reward_server.settings import load_settings
     from scenarios.lint import COLLECTIONS
 
+    if practice:
+        _practised(None if artefact is None else _existing(artefact).read_bytes())
+        return
     library = load_scenarios(scenarios)
     try:
         if files:
@@ -94,6 +101,16 @@ def evaluate(
     typer.echo(table(by_collection(found)))
     if settings.reader != "local":
         typer.echo(counted)
+
+
+def _practised(raw: bytes | None) -> None:
+    """Print what the local reader makes of the practice cases kept aside."""
+    from reward_server.fitting.reader.practised import practice_table, practised
+    from reward_server.reader.build import local_reader
+    from scenarios.practice import load_practice
+
+    cases = [case for case in load_practice() if case.held_out]
+    typer.echo(practice_table(practised(local_reader(raw=raw), cases)))
 
 
 def chosen_reader(who: str | None) -> dict[str, str]:

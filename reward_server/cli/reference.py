@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import click
 import typer
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
@@ -113,7 +112,7 @@ def commands() -> Iterator[tuple[str, ...]]:
         yield f"`{path}`", _sentence(command.help or "")
 
 
-def _leaves(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+def _leaves(path: str, command: Any) -> Iterator[tuple[str, Any]]:
     # Typer may bring a click of its own, whose groups are known by what they hold.
     for name, each in sorted(getattr(command, "commands", {}).items()):
         yield from _leaves(f"{path} {name}", each)

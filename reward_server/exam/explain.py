@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from personas.case.compiled import CompiledTopic
 from personas.case.schema import Needs, Tier, all_hold, named_in
+from personas.hearing.hear import MADE
 from personas.reading.acts import ReadCandidate, Sentence
 from personas.replay.replayer import Record
 from scenarios.library import SealedScenario
@@ -126,7 +127,8 @@ def _closest_statement(name: str, record: Record) -> str:
                 if each.id == name and each.confidence > best[0]:
                     best = (
                         each.confidence,
-                        f"closest was turn {turn.turn} (“{sentence.text}”) at {each.confidence:.2f}",
+                        f"closest was turn {turn.turn} (“{sentence.text}”), heard at {each.confidence:.2f}, "
+                        f"needs {MADE:.2f}",
                     )
     return best[1]
 

@@ -7,7 +7,7 @@ on order, or on how often the run was interrupted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -19,6 +19,7 @@ from reward_server.offline.results import Result, ResultsFile, result_key
 from reward_server.offline.rows import InputRow
 from reward_server.scoring.scored import Scored, Unscored
 from reward_server.scoring.scorer import Scorer, ScoreRequest
+from scenarios.library import SealedScenario
 from trainer_client.wire import Message
 
 BATCH = 48
@@ -34,6 +35,8 @@ class ScoringTask:
     scenario: str | None
     format: str = "auto"
     speakers: Speakers = ANYONE
+    rubric: SealedScenario | None = None
+    """What all rows are judged by, whatever scenario they name."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,14 @@ class RowScoring:
         self._scorer = scorer
         self._recast = recast
         self._task = task
+        if task.rubric is not None:
+            self._task = replace(task, rubric=scorer.lend(task.rubric))
+
+    @property
+    def scoring_version(self) -> str:
+        """What the rewards rest on."""
+        rubric = self._task.rubric
+        return self._scorer.version_for(rubric.collection, rubric.card.slug) if rubric else self._scorer.scoring_version
 
     async def score(self, batch: Sequence[RowItem]) -> list[Result]:
         """A result for each, in order."""
@@ -111,7 +122,9 @@ class RowScoring:
             raise BadRow(f"{error} ({_SAY_WHO})") from None
 
     def _scenario(self, data: Any) -> tuple[str | None, str | None]:
-        """The scenario of a row: its own, or the one of the command."""
+        """The scenario of a row: its own, or the one of the command; a rubric of the command comes before both."""
+        if self._task.rubric is not None:
+            return self._task.rubric.collection, self._task.rubric.card.slug
         own: Mapping[str, Any] = data if isinstance(data, Mapping) else {}
         collection, scenario = own.get("collection_slug"), own.get("scenario_slug")
         if isinstance(collection, str) and isinstance(scenario, str):
@@ -145,7 +158,8 @@ class RowScoring:
                 "reward": outcome.reward,
                 "scores": dict(outcome.scores),
                 "flags": list(outcome.flags),
-                "scoring_version": self._scorer.scoring_version,
+                "scoring_version": outcome.scoring_version,
+                **({} if self._task.rubric is None else {"undecided": list(outcome.abstained)}),
             }
         if outcome is None:
             return {**item.base, "status": "error", "code": item.code, "message": item.message}

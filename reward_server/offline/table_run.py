@@ -46,12 +46,16 @@ class Summary:
     first_errors: list[str] = field(default_factory=list)
     """A line for each of the first few."""
     workers: dict[str, WorkerThroughput] = field(default_factory=dict)
+    undecided: dict[str, int] = field(default_factory=dict)
+    """Criteria of a rubric that came with the command, and in how many conversations nobody could decide them."""
 
     def count(self, result: Result) -> None:
         """Count a result, of this run or of one before."""
         if result["status"] == "success":
             self.scored += 1
             self.rewards += result["reward"]
+            for criterion in result.get("undecided") or ():
+                self.undecided[criterion] = self.undecided.get(criterion, 0) + 1
             self.lowest, self.highest = min(self.lowest, result["reward"]), max(self.highest, result["reward"])
         else:
             self.failed += 1

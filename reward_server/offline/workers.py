@@ -19,6 +19,7 @@ from reward_server.offline.results import Result
 from reward_server.offline.rows import InputRow
 from reward_server.offline.run import BATCH, RowScoring, ScoringTask
 from reward_server.settings import Settings
+from scenarios.library import NO_SCENARIOS
 
 
 @dataclass(frozen=True)
@@ -60,14 +61,15 @@ class RowWorker:
         # One loop for all batches: connections of a language model belong to the one that opened them.
         self._loop = asyncio.new_event_loop()
         self._stack.callback(self._loop.close)
-        library = load_scenarios(setup.root or setup.settings.scenarios)
+        # With a rubric nothing else is scored, and reading the others would take seconds.
+        library = NO_SCENARIOS if setup.task.rubric else load_scenarios(setup.root or setup.settings.scenarios)
         model = language_model(setup.settings)
         if model is not None:
             self._stack.callback(lambda: self._loop.run_until_complete(model.close()))
         engine = self._stack.enter_context(offline_engine(setup.settings, library, model=model))
         self._scoring = RowScoring(engine.scorer, setup.task)
         self._name = f"{os.uname().nodename}:{os.getpid()}"
-        self.scoring_version = engine.scorer.scoring_version
+        self.scoring_version = self._scoring.scoring_version
 
     def score(self, rows: Sequence[InputRow]) -> ScoredRows:
         """The results of these rows."""

@@ -73,6 +73,7 @@ from reward_server.scoring.version import scoring_version
 from reward_server.transcripts.transcript import SpokenMessage, Transcript
 from reward_server.transcripts.weight import HEAVY, weight
 from scenarios.library import Library, SealedScenario
+from scenarios.rubric_file import GIVEN
 from scenarios.schema import Criterion, Rubric
 from trainer_client.wire import Role
 
@@ -81,6 +82,8 @@ CASES_PER_ESTIMATE = 128
 """So many cases a conversation judge is given at once: enough to fill any batch, few enough to let others in."""
 JOBS_PER_CALL = 2
 UNDECIDABLE = "No judge of this server can decide what these weights ask for."
+NEEDS_A_MODEL = "Such criteria need a language model or a decision model: docs/providers.md"
+LENT_VERSIONS = 4096
 UNCERTAINTY_UNKNOWN = "reward_config.risk_aversion: no judge that made this reward knows its uncertainty."
 
 log = structlog.get_logger(__name__)
@@ -97,6 +100,8 @@ class ScoreRequest:
     config: RewardConfig = field(default_factory=RewardConfig)
     lab_id: str = "offline"
     """Who pays for what is asked about it."""
+    lent: SealedScenario | None = field(default=None, repr=False)
+    """Of one that is not in the library: kept until it is scored, since the vault only lends it."""
 
 
 @runtime_checkable
@@ -131,6 +136,7 @@ class _PendingScore:
     gates: tuple[Gate, ...]
     verdicts: Mapping[str, Verdict]
     questions: tuple[OpenQuestion, ...]
+    scoring_version: str
 
     @property
     def waits(self) -> bool:
@@ -194,6 +200,8 @@ class Scorer:
         """Counts what is scored, where somebody wants to know."""
         self.telling: DisclosurePolicy | None = None
         """Decides what a key may be told, where there are keys."""
+        self._lent_versions: dict[tuple[str, str], str] = {}
+        """Scoring versions of lent scenarios, by their digest and the version of all others."""
         self._versions_seen: tuple[Mapping[str, str] | None, str] = None, ""
         """Versions of the conversation judges last seen, and the scoring version they make: hashing takes a while."""
         self._require_judges()
@@ -202,6 +210,21 @@ class Scorer:
     def scoring_version(self) -> str:
         """Names everything a reward depends on besides the request, as of now; `Scored` has that of its own."""
         return self._snapshot().scoring_version
+
+    def lend(self, given: SealedScenario) -> SealedScenario:
+        """Have a scenario that is not in the library scored, while whoever asks keeps what this returns.
+
+        Raises:
+            InvalidRewardConfig: it needs a judge that is not here.
+        """
+        problem = self._problem(given)
+        if problem:
+            raise InvalidRewardConfig(f"The rubric {problem}")
+        return self._library.vault.lend(given)
+
+    def version_for(self, collection: str, scenario: str) -> str:
+        """What rewards of this scenario rest on at this moment."""
+        return self._version(self._snapshot(), self._open(collection, scenario))
 
     @property
     def judge(self) -> str:
@@ -313,27 +336,47 @@ class Scorer:
         judges = self._take_snapshot()
         versions = {name: judge.version for name, judge in judges.items()}
         if versions != self._versions_seen[0]:
-            version = scoring_version(
-                self._library,
-                self._reader,
-                self._matcher,
-                self._panel,
-                self._temperaments,
-                conversation_judges=versions,
-            )
-            self._versions_seen = versions, version
+            self._versions_seen = versions, self._hashed(versions)
         return JudgeSnapshot(judges, self._versions_seen[1])
+
+    def _version(self, snapshot: JudgeSnapshot, scenario: SealedScenario) -> str:
+        """That of a call, or one that speaks of a lent scenario instead of the library."""
+        if not scenario.digest:
+            return snapshot.scoring_version
+        key = scenario.digest, snapshot.scoring_version
+        known = self._lent_versions.get(key)
+        if known is None:
+            versions = {name: judge.version for name, judge in snapshot.judges.items()}
+            known = self._hashed(versions, scenario.digest)
+            if len(self._lent_versions) >= LENT_VERSIONS:
+                self._lent_versions = {}
+            self._lent_versions[key] = known
+        return known
+
+    def _hashed(self, versions: Mapping[str, str], given: str = "") -> str:
+        return scoring_version(
+            self._library,
+            self._reader,
+            self._matcher,
+            self._panel,
+            self._temperaments,
+            conversation_judges=versions,
+            given=given,
+        )
 
     def _require_judges(self) -> None:
         """A scenario that asks for judges which are not here is found out at start, not by its first lab."""
-        vault, judges = self._library.vault, self._snapshot().judges
-        for collection, scenario in vault.names():
-            secrets = vault.open(collection, scenario).secrets
-            missing = secrets.reward and missing_judge(composite_of(secrets.reward), judges)
-            problem = f"needs the judge `{missing}`, which this server lacks. {way_out(missing)}" if missing else None
-            problem = problem or self._panel.plugin_problem(secrets.rubric.criteria)
+        for collection, scenario in self._library.vault.names():
+            problem = self._problem(self._library.vault.open(collection, scenario))
             if problem:
                 raise ScenarioError(f"{collection}/{scenario} {problem}")
+
+    def _problem(self, scenario: SealedScenario) -> str | None:
+        """What this server lacks to score a scenario."""
+        secrets = scenario.secrets
+        missing = secrets.reward and missing_judge(composite_of(secrets.reward), self._snapshot().judges)
+        problem = f"needs the judge `{missing}`, which this server lacks. {way_out(missing)}" if missing else None
+        return problem or self._panel.plugin_problem(secrets.rubric.criteria)
 
     # --- in a scoring thread ----------------------------------------------------------------------
 
@@ -395,8 +438,10 @@ class Scorer:
             recited=recited,
             criteria=criteria,
             verdicts=judged.verdicts,
+            has_persona=scenario.has_persona,
         )
-        half = _PendingScore(case, config, composite, criteria, gates, judged.verdicts, judged.open)
+        version = self._version(snapshot, scenario)
+        half = _PendingScore(case, config, composite, criteria, gates, judged.verdicts, judged.open, version)
         return half if half.waits else _total(half, judged.verdicts, {}, snapshot)
 
     def _replayed(self, scenario: SealedScenario, transcript: Transcript) -> tuple[Record, int]:
@@ -541,7 +586,7 @@ def _total(
         abstained=tuple(v.criterion_id for v in ordered if v.status is VerdictStatus.ABSTAINED),
         coverage=round(total.coverage, 4),
         moments=moments_of(rubric, verdicts),
-        scoring_version=snapshot.scoring_version,
+        scoring_version=half.scoring_version,
         uncertainty=None if whole.std is None else round(whole.std, 4),
         parts={} if half.composite.judges == (RUBRIC,) else {name: round(v.value, 4) for name, v in values.items()},
         judges=heard_as(half.composite, snapshot.judges),
@@ -576,5 +621,14 @@ def _rubric_total(half: _PendingScore, verdicts: Mapping[str, Verdict]) -> Aggre
         return Aggregate(0.0, {}, fired_caps(half.criteria, verdicts), 1.0)
     total = aggregate(half.case.scenario.secrets.rubric, verdicts, half.config)
     if total is None:
-        raise JudgeFailed(UNDECIDABLE)
+        raise JudgeFailed(_undecidable(half, verdicts))
     return total
+
+
+def _undecidable(half: _PendingScore, verdicts: Mapping[str, Verdict]) -> str:
+    """Why there is no reward; who brought the rubric is told of which criteria, too."""
+    if half.case.scenario.collection != GIVEN:
+        return UNDECIDABLE
+    names = [criterion.id for criterion in half.criteria if verdicts[criterion.id].status is VerdictStatus.ABSTAINED]
+    listed = ", ".join(f"`{name}`" for name in names)
+    return f"No judge here can decide {listed}, and too little of the rubric is left. {NEEDS_A_MODEL}"

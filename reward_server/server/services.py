@@ -33,6 +33,7 @@ from reward_server.limits.fair_threads import lab_at_work
 from reward_server.limits.storage import StorageQuota
 from reward_server.preferences.service import PreferenceService
 from reward_server.reward_models.calibration import CalibrationShelf
+from reward_server.scoring.given import GivenRubrics
 from reward_server.scoring.insight import Insights
 from reward_server.scoring.rank import Ranker
 from reward_server.scoring.tie_breaker import TieBreaker
@@ -56,6 +57,7 @@ async def services_of(
     """All that the routes call."""
     settings, clock, metrics, store = inputs.settings, inputs.ports.clock, inputs.metrics, infrastructure.store
     catalog, idempotency = scoring.library.catalog, infrastructure.idempotency
+    rubrics = GivenRubrics(scoring.scorer)
     shelf = CalibrationShelf(settings.calibrations, lab_at_work)
     evaluations = EvaluationService(
         store=store,
@@ -65,6 +67,7 @@ async def services_of(
         clock=clock,
         metrics=metrics,
         calibrator=Calibrator(shelf, scoring.lineage),
+        rubrics=rubrics,
         tie_breaker=_tie_breaker(scoring, metrics),
     )
     episodes = _episodes(inputs, infrastructure, scoring)
@@ -111,7 +114,7 @@ async def services_of(
         ),
         calibrations=shelf,
         drift=DriftService(store, catalog),
-        rankings=_rankings(inputs, infrastructure, scoring),
+        rankings=_rankings(inputs, infrastructure, scoring, rubrics),
         insights=Insights(scoring.scorer, scoring.library.vault),
         preferences=PreferenceService(store=store, catalog=catalog, idempotency=idempotency, clock=clock),
         webhooks=WebhookService(
@@ -183,7 +186,9 @@ def _tie_breaker(scoring: ScoringParts, metrics: Metrics) -> TieBreaker | None:
     return None if scoring.pairs is None else TieBreaker(scoring.pairs, scoring.library.vault, metrics)
 
 
-def _rankings(inputs: BuildInputs, infrastructure: Infrastructure, scoring: ScoringParts) -> RankingService:
+def _rankings(
+    inputs: BuildInputs, infrastructure: Infrastructure, scoring: ScoringParts, rubrics: GivenRubrics
+) -> RankingService:
     ruler = None if scoring.model is None else LlmGroupJudge(scoring.model, scoring.reader)
     return RankingService(
         catalog=scoring.library.catalog,
@@ -191,6 +196,7 @@ def _rankings(inputs: BuildInputs, infrastructure: Infrastructure, scoring: Scor
         ranker=Ranker(scoring.scorer, scoring.library.vault, inputs.metrics, ruler),
         idempotency=infrastructure.idempotency,
         metrics=inputs.metrics,
+        rubrics=rubrics,
     )
 
 

@@ -22,6 +22,10 @@ SPOKEN_BEFORE, OPENING = 0.65, 0.4
 """Of the turns that name no line before them, this share is read after one; of those, this share after an opening."""
 
 
+Cases = Library | Mapping[tuple[str, str], CompiledCase]
+"""Where rows have their cases from: a library, or the cases themselves by collection and scenario."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReaderRow:
     """A labelled turn and whose case it is read in."""
@@ -139,10 +143,10 @@ def after_lines(library: Library, rows: Iterable[ReaderRow], seed: int) -> Itera
         yield replace(row, turn=replace(row.turn, line=draw.choice(lines)))
 
 
-def after_opening(library: Library, rows: Iterable[ReaderRow]) -> list[ReaderRow]:
+def after_opening(cases: Cases, rows: Iterable[ReaderRow]) -> list[ReaderRow]:
     """The rows, those that name no line before them after the first opening of their persona, as in play."""
     return [
-        row if row.turn.line else replace(row, turn=replace(row.turn, line=case_of(library, row).openings[0]))
+        row if row.turn.line else replace(row, turn=replace(row.turn, line=case_of(cases, row).openings[0]))
         for row in rows
     ]
 
@@ -153,13 +157,13 @@ def _shared_topics(library: Library, key: tuple[str, str]) -> Mapping[str, str]:
     return facts | {denial.id: denial.topic for denial in persona.denials if denial.topic}
 
 
-def case_of(library: Library, row: ReaderRow) -> CompiledCase:
+def case_of(cases: Cases, row: ReaderRow) -> CompiledCase:
     """The case a row is read in.
 
     Raises:
         ValueError: there is no such scenario.
     """
-    return _opened(library, row).case
+    return _opened(cases, row).case if isinstance(cases, Library) else cases[row.key]
 
 
 def _opened(library: Library, row: ReaderRow) -> SealedScenario:

@@ -20,9 +20,9 @@ from personas.hearing.heard import AgentTurn
 from personas.hearing.state import PersonaState
 from personas.reading.acts import Reading
 from personas.reading.reader import Reader
-from reward_server.fitting.reader.dataset import ReaderRow, case_of
+from reward_server.fitting.reader.dataset import Cases, ReaderRow, case_of
 from reward_server.reader.build import local_reader
-from scenarios.library import Library, load_library
+from scenarios.library import load_library
 from scenarios.turns import LabelledTurn
 
 AT_ONCE = 64
@@ -41,6 +41,8 @@ class TurnPrediction:
     acts: tuple[str, ...]
     told: frozenset[str] = frozenset()
     """What the persona had said before the turn."""
+    binding: frozenset[str] = frozenset()
+    """The commitments it makes so clearly that they may cost the agent."""
 
     def to_json(self) -> dict[str, Any]:
         """A row of `--predictions`."""
@@ -90,14 +92,14 @@ MEASURES = (
 )
 
 
-def predict(library: Library, reader: Reader, rows: Sequence[ReaderRow]) -> list[TurnPrediction]:
+def predict(cases: Cases, reader: Reader, rows: Sequence[ReaderRow]) -> list[TurnPrediction]:
     """One prediction per row, in order; blocking."""
     found: dict[int, TurnPrediction] = {}
     by_case: dict[tuple[str, str], list[int]] = {}
     for number, row in enumerate(rows):
         by_case.setdefault(row.key, []).append(number)
     for numbers in by_case.values():
-        case = case_of(library, rows[numbers[0]])
+        case = case_of(cases, rows[numbers[0]])
         for start in range(0, len(numbers), AT_ONCE):
             part = numbers[start : start + AT_ONCE]
             turns = [(rows[number].turn.line, rows[number].turn.turn) for number in part]
@@ -126,7 +128,8 @@ def _prediction(case: CompiledCase, row: ReaderRow, reading: Reading) -> TurnPre
     asks = tuple(asked.topic_id for asked in hearing.asked)
     acts = sorted({act.value for sentence in reading.sentences for act in sentence.acts})
     commits = tuple(made.commitment_id for made in hearing.commitments)
-    return TurnPrediction(row, asks, commits, hearing.off_topic, tuple(acts), frozenset(told))
+    binding = frozenset(made.commitment_id for made in hearing.commitments if made.binding)
+    return TurnPrediction(row, asks, commits, hearing.off_topic, tuple(acts), frozenset(told), binding)
 
 
 def measured(predictions: Iterable[TurnPrediction]) -> dict[str, Share]:
