@@ -101,7 +101,7 @@ def per_turn(
 
 
 def gains_to_go(rewards: Sequence[float], gamma: float) -> list[float]:
-    """What the reward gained from each turn on, later gains at `gamma` per turn of distance."""
+    """The gain of the reward from each turn on, later gains at `gamma` per turn of distance."""
     out: list[float] = []
     ahead = 0.0
     for turn in reversed(range(len(rewards))):

@@ -142,7 +142,7 @@ class Objective:
 
     @property
     def denominator(self) -> str:
-        """What the sum of the loss over tokens is divided by, in words."""
+        """The number that the sum of the loss over tokens is divided by, in words."""
         counted = "all groups" if self.has_other_terms and not self.resample else "the groups whose rewards differ"
         if self.advantage in TOKEN_ADVANTAGES:
             counted = "all groups"

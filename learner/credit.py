@@ -18,7 +18,7 @@ from learner.types import Group, Trajectory
 
 @dataclass(frozen=True)
 class CreditAssignment:
-    """How an objective reads the rewards of a group."""
+    """The way in which an objective reads the rewards of a group."""
 
     objective: Objective
     turn_limit: int = 0
@@ -39,7 +39,7 @@ class CreditAssignment:
         return tuple(out)
 
     def gains(self, trajectory: Trajectory) -> list[float]:
-        """What each turn added to the reward, or with credit `episode` all of it in the last turn."""
+        """The amount that each turn added to the reward, or with credit `episode` all of it in the last turn."""
         rewards = self.rewards(trajectory)
         if self.objective.credit == "episode":
             return [0.0] * (len(rewards) - 1) + [rewards[-1]]

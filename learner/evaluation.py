@@ -38,7 +38,7 @@ DEFAULT_SCENARIO = "clinical-intake/tired-and-dizzy"
 
 @dataclass(frozen=True)
 class EvaluationOptions:
-    """What is to be played; what is None is as a run was trained, and of any other policy as said here."""
+    """Options of an evaluation; what is None is as a run was trained, and of any other policy as said here."""
 
     scenarios: Sequence[str] = ()
     """None: those of the run; else `DEFAULT_SCENARIO`."""
@@ -60,7 +60,7 @@ class EvaluationOptions:
 
 @dataclass(frozen=True)
 class EvaluationSetting:
-    """What is played."""
+    """The episodes to play, and the way to play them."""
 
     scenarios: Sequence[str]
     temperature: float
@@ -85,7 +85,7 @@ class EvaluationSetting:
 
 @dataclass(frozen=True)
 class EvaluationResult:
-    """What came of the episodes."""
+    """The result of an evaluation."""
 
     rewards: Sequence[float]
     scores: Mapping[str, float]
@@ -117,7 +117,7 @@ class EvaluationResult:
 
 
 def setting_of(asked: EvaluationOptions, stored: StoredPolicy | None) -> EvaluationSetting:
-    """What is played where this is asked for: of a run, what it was trained with fills the gaps."""
+    """The setting that is asked for: of a run, what it was trained with fills the gaps."""
     run = stored.played if stored else None
     turns = asked.max_turns if asked.max_turns is not None else run.max_turns if run else AS_SCENARIO
     temperature = asked.temperature if asked.temperature is not None else run.temperature if run else 1.0
@@ -132,7 +132,7 @@ def setting_of(asked: EvaluationOptions, stored: StoredPolicy | None) -> Evaluat
 
 
 def _told(stored: StoredPolicy, chosen: EvaluationSetting, *, from_file: bool) -> list[str]:
-    """Which policy was played and how; of a run that was trained on episodes also whether that is how."""
+    """Lines on which policy was played and how; of a run that was trained on episodes also whether that is how."""
     lines = [f"{stored.name}: {chosen.text()}"]
     if stored.played is None:
         return lines

@@ -76,13 +76,13 @@ class Policy:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """The device of the weights."""
         device: torch.device = self.model.device
         return device
 
     @property
     def context(self) -> int | None:
-        """How many tokens the model has positions for; None: it does not say."""
+        """The number of tokens the model has positions for; None: it does not say."""
         found: int | None = getattr(self.model.config, "max_position_embeddings", None)
         return found
 

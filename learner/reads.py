@@ -1,4 +1,4 @@
-"""Which fields of an objective have an effect, given the others.
+"""Fields of an objective that have an effect, given the others.
 
 An override without an effect would leave a user with another algorithm than the one asked for.
 """
@@ -13,7 +13,7 @@ from learner.algorithms import CRITIC_ADVANTAGES, TOKEN_ADVANTAGES, Objective
 
 @dataclass(frozen=True)
 class FieldCondition:
-    """What a field needs to have an effect: as it is told, and as it is tested."""
+    """The condition for a field to have an effect: as it is told, and as it is tested."""
 
     told: str
     is_met: Callable[[Objective], bool]
@@ -87,7 +87,7 @@ _OFF: dict[str, tuple[str, object]] = {"beta": ("kl", "none"), "kl": ("beta", 0.
 
 
 def missing_need(name: str, row: Objective, given: Collection[str]) -> str | None:
-    """What field `name` lacks to have an effect in this row; None if it has one.
+    """The condition that field `name` misses to have an effect in this row; None if it has one.
 
     `given` are the fields that were set: a KL term that was turned off by one of its two fields is no mistake.
     """

@@ -89,7 +89,7 @@ class Run:
 
     @functools.cached_property
     def engine(self) -> SamplerEngine:
-        """Who samples."""
+        """The engine that samples."""
         return SamplerEngine(self.config, self.policy, self.renderer, self.tokenizer, self.folder, sampler=self.sampler)
 
     @property
@@ -104,7 +104,7 @@ class Run:
 
     @property
     def objective(self) -> Objective:
-        """What is trained."""
+        """The objective that is trained."""
         return self.updater.objective
 
     def rollouts(
@@ -132,7 +132,7 @@ class Run:
         return alone if self.ranks.world == 1 else SharedCollector(alone, ranks or self.ranks)
 
     def retry_policy(self, say: Say = silent) -> OutageRetryPolicy:
-        """How long a call waits for the server."""
+        """The retries of calls to the server, and how long they may take."""
         return OutageRetryPolicy(self.config.server.patience_s, say=say)
 
     def _prompts(self) -> PromptSource:
@@ -165,7 +165,7 @@ class Run:
         return bool(patience) and len(figures) > patience and max(figures[-patience:]) <= max(figures[:-patience])
 
     def ending(self) -> str:
-        """What to say of a run that early stopping has ended."""
+        """The message about a run that early stopping has ended."""
         patience = self.config.evaluation.stop_after
         return f"stopped at update {self.step}: no better result in the last {patience} evaluations"
 

@@ -111,7 +111,7 @@ class PolicyServer:
 
 
 def _chat(body: Mapping[str, Any]) -> tuple[Dialogue, list[dict[str, Any]]]:
-    """What was said so far, and the tools that may be called."""
+    """The dialogue so far, and the tools that may be called."""
     try:
         dialogue, tools = read_chat(body.get("messages")), read_tools(body.get("tools"))
     except ChatError as error:
@@ -161,7 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing: what people talk about is in no log."""
 
     def do_GET(self) -> None:
-        """Which model there is."""
+        """Answer with the name of the model."""
         if not self._is_known():
             return
         if self.path.rstrip("/") != "/v1/models":

@@ -23,7 +23,7 @@ from trainer_client.chat.tokens import Renderer
 
 @dataclass(frozen=True)
 class PlaySettings:
-    """How a run plays its held-out episodes."""
+    """The settings with which a run plays its held-out episodes."""
 
     step: int
     """Update of the checkpoint."""

@@ -163,7 +163,7 @@ def _optuna() -> Any:
 
 
 def _faults_of_settings() -> tuple[type[BaseException], ...]:
-    """What ends a run because of its own settings, so that other settings are worth a try."""
+    """The errors that end a run because of its own settings, so that other settings are worth a try."""
     import torch
 
     from learner.update import MismatchError, NonFiniteError
@@ -180,7 +180,7 @@ def _best(study: Any) -> BestTrial:
 
 
 def _proposed(dimensions: Sequence[SearchDimension], trial: Any) -> dict[str, Any]:
-    """What a trial changes, and the name of its folder."""
+    """The settings that a trial changes, and the name of its folder."""
     changes = [dimension.suggest(trial) for dimension in dimensions]
     trial.set_user_attr("changes", changes)
     return {"changes": changes, "folder": FOLDER.format(trial.number)}

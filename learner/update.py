@@ -42,7 +42,7 @@ class MismatchError(RuntimeError):
 
 
 def mismatch_told(found: float, limit: float) -> str:
-    """What the matter is, and what to do about it."""
+    """The message on a mismatch, and what to do about it."""
     return (
         f"the KL between sampler and trainer is {found:.2g} nats per token (k3 estimate), above"
         f" optim.max_mismatch_kl = {limit:g}. Lower rollout.max_staleness or optim.learning_rate, see that the sampler"
@@ -52,7 +52,7 @@ def mismatch_told(found: float, limit: float) -> str:
 
 @dataclass(frozen=True)
 class UpdateSettings:
-    """How a batch becomes steps."""
+    """The settings by which a batch becomes steps."""
 
     objective: Objective
     credit: CreditName | None = None
@@ -235,7 +235,7 @@ class Updater:
         ]
 
     def _look_back(self, examples: Sequence[Example], groups: Sequence[Group]) -> None:
-        """What the reference, the old policy and the critic say of the tokens before anything is learned."""
+        """Compute what the reference, the old policy and the critic say of the tokens before anything is learned."""
         if self._reference is not None:
             # In no loss, it is only looked at: one member of each group is enough, and costs little.
             firsts, place = [], 0
@@ -334,7 +334,7 @@ class Updater:
         return _Tally(sum(len(self._lengths(example)) for example in examples), tokens, good)
 
     def _idle_passes(self, made: int) -> int:
-        """How many passes other processes make after this one's last, where all must make the same number."""
+        """The number of passes other processes make after this one's last, where all must make the same number."""
         return max(self.ranks.gather(made)) - made if self.stepper.lockstep else 0
 
     def _pass_idly(self, examples: Sequence[Example], *, warming: bool) -> None:

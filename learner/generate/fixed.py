@@ -100,7 +100,7 @@ class FixedStep:
 
 
 def lowest(policy: Policy) -> float:
-    """What a mask adds where nothing may be seen: finite in the type of the products, or a row of it becomes NaN."""
+    """The number that a mask adds where nothing may be seen: finite in the products' type, or a row becomes NaN."""
     return float(torch.finfo(policy.autocast or policy.model.dtype).min)
 
 

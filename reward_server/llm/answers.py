@@ -80,7 +80,7 @@ def _is_json(text: str) -> bool:
 
 
 def _after_thinking(text: str) -> str:
-    """What follows the thoughts of a reasoning model; nothing where they do not end."""
+    """The text after the thoughts of a reasoning model; nothing where they do not end."""
     _, closed, after = text.rpartition(_THOUGHT)
     if closed:
         return after

@@ -30,7 +30,7 @@ PROVIDERS_FAULT = frozenset(
 
 
 class State(StrEnum):
-    """Where the breaker stands."""
+    """The state of the breaker."""
 
     CLOSED = "closed"
     OPEN = "open"

@@ -178,7 +178,7 @@ def _answer(completion: Mapping[str, Any], question: Question, model: str) -> An
 
 
 def _stopped(reason: object, message: Mapping[str, Any]) -> FailureKind | None:
-    """Why there is no whole answer, if there is none."""
+    """The reason why there is no whole answer, if there is none."""
     if message.get("refusal") or reason == "content_filter":
         return FailureKind.REFUSED
     if reason == "length":

@@ -47,7 +47,7 @@ class AgentRepository:
         await self._session.run(lambda connection: connection.execute(insert(_PLAYED), values_of(row)))
 
     async def standings(self, lab_id: str, collection: str, scoring_version: str) -> list[StandingRow]:
-        """What the lab's agents reached in a collection under a scoring version, by agent and scenario."""
+        """The standings of the lab's agents in a collection under a scoring version, by agent and scenario."""
         seeds = (
             select(
                 _PLAYED.c.agent_id,
@@ -85,7 +85,7 @@ class AgentRepository:
         ]
 
     async def versions(self, lab_id: str, collection: str) -> dict[str, int]:
-        """How many episodes the lab's agents played in a collection, by scoring version."""
+        """The number of episodes the lab's agents played in a collection, by scoring version."""
         rows = (
             select(_PLAYED.c.scoring_version, func.count())
             .where(_PLAYED.c.lab_id == lab_id, _PLAYED.c.collection == collection)

@@ -108,7 +108,7 @@ class FileRepository:
         )
 
     async def stored_bytes(self, lab_id: str) -> int:
-        """What the lab has stored, uploads that are under way included."""
+        """The bytes that the lab has stored, uploads that are under way included."""
         return await self._session.run(
             lambda connection: int(connection.execute(_SIZE, {"lab_id": lab_id}).scalar_one())
         )

@@ -1,4 +1,4 @@
-"""Which items a worker takes: of the lab that was served longest ago, and within a job what waited longest first."""
+"""Chooses the items that a worker takes: of the lab served longest ago, and within a job what waited longest first."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class ItemLease:
 
 @dataclass(frozen=True, slots=True)
 class TakenItems:
-    """What a worker found when it looked for items."""
+    """The result of a worker's search for items."""
 
     claim: Claim | None
     """None where there is nothing to take."""
@@ -102,7 +102,7 @@ def _in_turn(connection: Connection, types: Sequence[str], now: datetime) -> lis
 
 
 def _take(connection: Connection, job: JobRow, hold: ItemLease, now: datetime) -> Claim | JobRow | None:
-    """What a lost worker had comes first, then what nobody has begun, then what was put aside.
+    """Take the items of a lost worker first, then those that nobody has begun, then what was put aside.
 
     So an item that waits for its lab's next day, maybe for long, holds up none behind it. The job itself where it is
     over, because what was left of it was lost.

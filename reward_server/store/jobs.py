@@ -134,7 +134,7 @@ class JobRepository:
         )
 
     async def noted(self, lab_id: str, job_ids: Sequence[str]) -> dict[str, JsonObject]:
-        """How far items are that workers hold, by job, where they told."""
+        """The progress of items that workers hold, by job, where they told."""
         wanted = {"lab_id": lab_id, "job_ids": list(job_ids)}
         return await self._session.run(
             lambda connection: {row.job_id: row.result for row in connection.execute(_NOTED, wanted) if row.result}

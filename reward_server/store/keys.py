@@ -69,7 +69,7 @@ class KeyRepository:
         return await self._session.run(lambda connection: connection.execute(_REVOKE, values).rowcount == 1)
 
     async def note_use(self, used: Mapping[str, datetime]) -> None:
-        """When keys were last used, by their ids; an older moment than the one that is known changes nothing."""
+        """Note when keys were last used, by their ids; an older moment than the one that is known changes nothing."""
         values = [{"this_key": key_id, "at": at} for key_id, at in sorted(used.items())]
         await self._session.run(lambda connection: connection.execute(_USED, values))
 
@@ -80,7 +80,7 @@ class KeyRepository:
         )
 
     async def count(self) -> int:
-        """How many keys there are, revoked ones included."""
+        """The number of keys, revoked ones included."""
         return await self._session.run(lambda connection: int(connection.execute(_COUNT).scalar_one()))
 
 

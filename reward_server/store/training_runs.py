@@ -65,7 +65,7 @@ class TrainingRunRepository:
         return await self._session.run(lambda connection: [_run(row) for row in connection.execute(rows).mappings()])
 
     async def count(self, lab_id: str, statuses: Sequence[RunStatus]) -> int:
-        """How many of the lab's runs stand so."""
+        """The number of the lab's runs with these statuses."""
         found = select(func.count()).where(_RUN.c.lab_id == lab_id, _RUN.c.status.in_(statuses))
         return await self._session.run(lambda connection: int(connection.execute(found).scalar_one()))
 

@@ -135,7 +135,7 @@ class WebhookRepository:
         return await self._session.run(work)
 
     async def settle(self, row: DeliveryRow) -> None:
-        """What became of an attempt; nothing if the message was made due again meanwhile."""
+        """Record the outcome of an attempt; nothing if the message was made due again meanwhile."""
         mine = _DELIVERY.c.message_id == row.message_id, _DELIVERY.c.attempts == row.attempts
         values = {name: getattr(row, name) for name in ("state", "next_at", "last_status", "last_error")}
         done = across_labs(update(_DELIVERY).where(*mine).values(**values))
