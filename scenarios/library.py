@@ -44,7 +44,7 @@ from scenarios.yamlfile import FileFinding, ScenarioFileError
 
 @dataclass(frozen=True)
 class PublicScenario:
-    """What anyone may know of a scenario."""
+    """The part of a scenario that anyone may know."""
 
     card: ScenarioCard
     dimensions: tuple[str, ...]
@@ -54,7 +54,7 @@ class PublicScenario:
 
 @dataclass(frozen=True)
 class PublicCollection:
-    """What anyone may know of a collection."""
+    """The part of a collection that anyone may know."""
 
     card: CollectionCard
     scenarios: Mapping[str, PublicScenario]

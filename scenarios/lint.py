@@ -135,7 +135,7 @@ def is_scenario(path: Path) -> bool:
 
 
 def _beside(path: Path, file: ScenarioFile, collection: CollectionFile) -> list[FileFinding]:
-    """What is wrong in the files that lie beside a scenario: its agents, its background and its labelled turns."""
+    """The findings in the files that lie beside a scenario: its agents, its background and its labelled turns."""
     agents, background, turns = (path.with_suffix(suffix) for suffix in (AGENTS, BACKGROUND, TURNS))
     findings: list[FileFinding] = []
     try:

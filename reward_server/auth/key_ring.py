@@ -122,7 +122,7 @@ class KeyRing:
         return NewKey(row, text)
 
     async def verify(self, text: str) -> Lab | None:
-        """Whose key this is; None if it is malformed, unknown or revoked."""
+        """Return the lab of a key; None if it is malformed, unknown or revoked."""
         match = _KEY.fullmatch(text)
         if match is None:
             return None

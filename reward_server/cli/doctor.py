@@ -64,7 +64,7 @@ def doctor(
 
 
 def _looked_at(name: str, check: Callable[[Settings], CheckFinding], found: UsableSettings) -> Iterator[CheckFinding]:
-    """What there is to say of one check; of settings a wrong one hides no misspelt one."""
+    """The finding of one check; of settings a wrong one hides no misspelt one."""
     unchecked = _unchecked(name, found)
     if unchecked is not None:
         yield unchecked
@@ -142,7 +142,7 @@ def _classifier(settings: Settings) -> CheckFinding:
 
 
 def _reward_model(settings: Settings) -> CheckFinding:
-    """What is active for all labs, and what for those that have a model of their own."""
+    """Check the model that is active for all labs, and those of labs that have one of their own."""
     from reward_server.reward_models.registry import Registry
     from reward_server.server.engine import reward_model_service
 
@@ -219,7 +219,7 @@ def _port(settings: Settings) -> CheckFinding:
 
 
 def _llm(settings: Settings) -> CheckFinding:
-    """Who is asked, and that everything for it is there; the key shows nowhere."""
+    """Check the language model, and that everything for it is there; the key shows nowhere."""
     from reward_server.llm.build import language_model
 
     model = language_model(settings)
@@ -238,7 +238,7 @@ NO_ENCODER = _nothing_alike, ""
 
 
 def _decisions(settings: Settings) -> CheckFinding:
-    """Which decision models are asked, and that everything for them is there; `local` needs nothing."""
+    """Check the decision models that are asked, and that everything for them is there; `local` needs nothing."""
     from reward_server.decisions.build import For, decision_model
 
     uses: list[For] = []

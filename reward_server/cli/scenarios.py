@@ -125,7 +125,7 @@ def _root(given: Path | None) -> Path | None:
 
 
 def _lint(root: Path | None, names: Iterable[str]) -> tuple[Library, int]:
-    """What can be used, after printing what cannot; and how many findings there were."""
+    """Print what cannot be used; return the rest, and how many findings there were."""
     from scenarios.library import load_sound
 
     library, findings = load_sound(root, list(names) or None)

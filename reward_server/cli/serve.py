@@ -160,7 +160,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def banner(settings: Settings, port: int, services: Services, *, is_first: bool = False) -> str:
-    """What a new user needs: the URL, a line to paste that works, and whether a key is needed.
+    """The banner that a new user needs: the URL, a line to paste that works, and whether a key is needed.
 
     At the first start on a data folder, also why first turns take long; a standby has encoded everything before.
     """
@@ -185,7 +185,7 @@ def banner(settings: Settings, port: int, services: Services, *, is_first: bool 
 
 
 def _own_scenarios(settings: Settings, catalog: Catalog) -> list[str]:
-    """Which scenarios are served if they are not the packaged ones: who sets a folder may expect both."""
+    """The lines on scenarios that are not the packaged ones: who sets a folder may expect both."""
     if settings.scenarios is None:
         return []
     count = counted(len(catalog.collections), "collection")

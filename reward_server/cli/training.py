@@ -101,7 +101,7 @@ Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainOptions:
-    """What a call of `train` asks for, by the names of its options."""
+    """The options of a call of `train`, by their names."""
 
     source: Path | None
     out: Path
@@ -154,7 +154,7 @@ class TrainOptions:
         return found
 
     def _stored(self, settings: Settings) -> Dataset:
-        """What the store holds, or held when the training began that is gone on with."""
+        """The rows that the store holds, or held when the training began that is gone on with."""
         from reward_server.fitting.reward_model.frozen_rows import frozen_rows
 
         kept = frozen_rows(self.out, self._asked(settings)) if self.resume else None

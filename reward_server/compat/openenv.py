@@ -54,7 +54,7 @@ class Reset(RequestModel):
 
 
 class AgentTurn(RequestModel):
-    """What the agent says to the persona."""
+    """A message of the agent to the persona."""
 
     message: JsonValue
     """Text. Some clients read what the policy wrote as JSON first; other values are taken as they are written."""
@@ -70,7 +70,7 @@ class StepCall(RequestModel):
 
 
 class PersonaLine(ResponseModel):
-    """What the agent sees."""
+    """An observation of the agent."""
 
     message: str
     """What the persona said."""
@@ -87,14 +87,14 @@ class Observed(ResponseModel):
 
 
 class EpisodeState(ResponseModel):
-    """Where the session is."""
+    """The state of the session."""
 
     episode_id: str | None
     step_count: int
 
 
 class StateReply(EpisodeState):
-    """Where the session is, over HTTP."""
+    """The state of the session, over HTTP."""
 
     request_id: str
 
@@ -109,7 +109,7 @@ class Schemas(ResponseModel):
 
 
 class Metadata(ResponseModel):
-    """What this environment is."""
+    """The description of this environment."""
 
     name: str
     description: str
@@ -155,7 +155,7 @@ async def openenv_schema(request: Request, lab: Caller) -> Response:
 @router.get("/metadata")
 @operation(Operation(Metadata, scopes=ANY, response_example=examples.OPENENV_METADATA))
 async def openenv_metadata(request: Request, lab: Caller) -> Response:
-    """What this environment is."""
+    """Describe this environment."""
     about = "A persona to talk to, and a reward by a rubric that the agent never sees."
     return answer(request, {"name": "labs", "description": about, "version": __version__})
 
@@ -209,7 +209,7 @@ async def openenv_step(request: Request, lab: Caller) -> Response:
 @router.get("/state")
 @operation(Operation(StateReply, scopes=(Scope.TRAIN,), errors=(403, 404), response_example=examples.OPENENV_STATE))
 async def openenv_state(request: Request, lab: Caller) -> Response:
-    """Where the episode is."""
+    """Return the state of the episode."""
     episode = await services_of(request).episodes.get(lab, episode_of(request))
     return answer(request, {"episode_id": episode["episode_id"], "step_count": episode["turn"]})
 
@@ -226,7 +226,7 @@ async def begun(services: Services, lab: Lab, reset: Reset) -> tuple[str, Body]:
 
 
 async def stepped(services: Services, lab: Lab, episode: str, action: AgentTurn) -> tuple[int, Body]:
-    """How many steps there are now, and what is observed."""
+    """Play a step; return how many there are now, and what is observed."""
     said = action.message if isinstance(action.message, str) else to_json(action.message).decode()
     message = validate(Message, {"role": "assistant", "content": of_a_rollout(said), "tool_calls": action.tool_calls})
     await services.compute.charge(lab, weight(message), turns=1)

@@ -113,7 +113,7 @@ async def ors_tools(request: Request, lab: Caller, environment: Named) -> Respon
     )
 )
 async def ors_num_tasks(request: Request, lab: Caller, environment: Named) -> Response:
-    """How many tasks a split has."""
+    """Count the tasks of a split."""
     call = await body_as(ors_wire.SplitCall, request)
     found = environment_of(lab, services_of(request).catalog, environment)
     return answer(request, {"num_tasks": found.count(call.split)})
@@ -326,7 +326,7 @@ async def ors_call(request: Request, lab: Caller, environment: Named, x_session_
 
 
 async def _turn(services: Services, lab: Lab, episode: str, turn: TurnRequest, call_id: str) -> Body:
-    """What a call gave; its turn is played once, however often it is asked for."""
+    """Answer a call; its turn is played once, however often it is asked for."""
     try:
         played = await services.episodes.turn(lab, episode, turn, _key("call", episode, call_id))
     except EpisodeComplete as error:

@@ -77,7 +77,7 @@ def turn_of(call: Call, tools: Sequence[Shown]) -> TurnRequest:
 
 
 def outcome_of(turn: Body, episode: str) -> Body:
-    """What a turn gave, as clients read it; the reward is that of the whole conversation, at its end."""
+    """The outcome of a turn, as clients read it; the reward is that of the whole conversation, at its end."""
     finished: bool = turn["episode_complete"]
     texts = [turn["observation"]["content"]]
     texts += [f"The call of {each['name']} was not accepted: {each['message']}" for each in turn.get("tool_errors", ())]

@@ -1,4 +1,4 @@
-"""Who is looking at which pair at this moment, so that two people who label at once do not meet the same one.
+"""Claims on pairs that somebody looks at, so that two people who label at once do not meet the same one.
 
 In this process alone, and for ten minutes: a claim that is lost, as with a restart, costs a pair that is labelled
 twice, which agreement between people is measured on anyway.

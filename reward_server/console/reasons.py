@@ -20,7 +20,7 @@ LEAST_QUOTE = 3
 
 @dataclass(frozen=True, slots=True)
 class Reasons:
-    """What was found, or why nothing could be."""
+    """The reasons that were found, or why there are none."""
 
     insight: Insight | None
     problem: str = ""

@@ -54,7 +54,7 @@ class Visit:
 
     @property
     def token(self) -> str:
-        """What the forms of this page bring."""
+        """The token that the forms of this page bring."""
         return self.sessions.token(self.session)
 
 

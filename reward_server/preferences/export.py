@@ -41,7 +41,7 @@ R = TypeVar("R", ComparisonRow, PreferenceRow)
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """What is wanted."""
+    """The conditions of an export."""
 
     lab_id: str
     format: Format
@@ -59,7 +59,7 @@ class Query:
 
 @dataclass
 class Manifest:
-    """What an export holds; complete when its last line is out."""
+    """The contents of an export; complete when its last line is out."""
 
     query: Query
     by_source: Counter[str] = field(default_factory=Counter)

@@ -80,7 +80,7 @@ class PreferenceService:
         return PreferencePage([body for _, body in shown], shown[-1][0] if len(rows) > limit else None)
 
     async def agreement(self, lab: Lab, collection: str | None) -> Body:
-        """How often rewards agree with the lab's people; of the newest labels, at most `MOST_LABELS`."""
+        """The agreement of rewards with the lab's people; of the newest labels, at most `MOST_LABELS`."""
         wanted = self._collections(lab, collection)
         async with self._store.reading() as unit:
             rows = await unit.preferences.page(lab.lab_id, MOST_LABELS, collections=wanted)
@@ -110,7 +110,7 @@ class PreferenceService:
         return Export(self._store, query)
 
     def _collections(self, lab: Lab, wanted: str | None) -> tuple[str, ...] | None:
-        """What the key may see of what is wanted; None means everything."""
+        """The collections that the key may see of those wanted; None means everything."""
         if wanted is None:
             return lab.collections
         return (collection_for(lab, self._catalog, wanted).card.slug,)

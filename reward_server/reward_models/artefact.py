@@ -38,7 +38,7 @@ _NOT_HASHED = {"id", "created"}
 
 
 class DataCard(BaseModel):
-    """What the model was trained on."""
+    """The data that the model was trained on."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

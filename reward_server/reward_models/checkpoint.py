@@ -26,7 +26,7 @@ MIN_GAIN = 1e-4
 
 @dataclass(frozen=True)
 class TrainingProgress:
-    """Where a run stands between two epochs."""
+    """The progress of a run between two epochs."""
 
     candidate: int = 0
     """Which strength of `l2` is being tried."""

@@ -34,7 +34,7 @@ class FeatureRows(Protocol):
     """Rows that are read by slices or places; a matrix is such, too."""
 
     def __len__(self) -> int:
-        """How many."""
+        """The number of rows."""
 
     @property
     def shape(self) -> tuple[int, ...]:

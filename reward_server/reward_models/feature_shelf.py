@@ -30,7 +30,7 @@ class Describer(Protocol):
 
     @property
     def width(self) -> int:
-        """How many numbers."""
+        """The number of features."""
 
     def features(self, conversations: Sequence[Conversation]) -> Matrix:
         """Shape (len(conversations), width)."""

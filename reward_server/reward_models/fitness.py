@@ -1,4 +1,4 @@
-"""Whether a model is fit to serve: no worse than what anybody could have had without it, and no judge of style."""
+"""Checks that a model is fit to serve: no worse than what anybody could have had without it, and no judge of style."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def rivals(metrics: Mapping[str, Any], baselines: Mapping[str, Any]) -> list[Bes
 
 
 def unfit(card: Card) -> str | None:
-    """Why a model should not serve, in one line; None where nothing speaks against it."""
+    """The reason why a model should not serve, in one line; None where nothing speaks against it."""
     for rival in rivals(card.metrics, card.baselines.get("metrics", {})):
         if round(rival.own, 3) < round(rival.theirs, 3):
             return (

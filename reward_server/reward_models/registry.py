@@ -124,7 +124,7 @@ class Registry:
         return str(self.folder / ACTIVE)
 
     def stamp(self) -> Stamp:
-        """What to compare in order to notice that another model serves; costs one `stat`."""
+        """The stamp that changes when another model serves; costs one `stat`."""
         try:
             status = os.stat(self._active)
         except OSError:

@@ -58,7 +58,7 @@ class LearnedJudge:
 
     @property
     def name(self) -> str:
-        """What composites call it."""
+        """The name that composites use."""
         return REWARD_MODEL
 
     @property
@@ -70,7 +70,7 @@ class LearnedJudge:
 
     @property
     def reads_record(self) -> bool:
-        """What an agent earned is known by replaying the case."""
+        """True if what an agent earned is known by replaying the case."""
         return self._matcher is not None
 
     @property
@@ -122,7 +122,7 @@ class UnusableJudge:
 
     @property
     def name(self) -> str:
-        """What composites call it."""
+        """The name that composites use."""
         return REWARD_MODEL
 
     @property

@@ -22,7 +22,7 @@ pages = Pages()
 
 
 class BoardQuery(QueryModel):
-    """Which table."""
+    """The choice of a table."""
 
     collection: queries.Text = ""
     version: Annotated[str, Field(max_length=64)] = ""
@@ -40,7 +40,7 @@ async def leaderboard(visit: Visit) -> Response:
 
 @pages.read("/agreement", like=preferences_api.preference_agreement)
 async def agreement(visit: Visit) -> Response:
-    """How often rewards agree with people, and where they do not."""
+    """The page on how often rewards agree with people, and where they do not."""
     services, lab = visit.services, visit.lab
     listed = await services.preferences.page(lab, limit=100, after=None, collection=None, source=Source.LABEL)
     apart = [each for each in listed.bodies if _disagrees(each)]

@@ -75,13 +75,13 @@ async def evaluation(visit: Visit, evaluation_id: str) -> Response:
 
 @pages.read("/episodes/{episode_id}/reasons", like=api.read_episode)
 async def why_episode(visit: Visit, episode_id: str) -> Response:
-    """What the reward of an episode rests on, for a part of a page."""
+    """The reasons for the reward of an episode, for a part of a page."""
     return await _reasons(visit, await _episode(visit, episode_id))
 
 
 @pages.read("/episodes/{episode_id}/code", like=api.read_episode)
 async def code_episode(visit: Visit, episode_id: str) -> Response:
-    """How an episode is scored from code, for a part of a page: it repeats the whole conversation."""
+    """The code that scores an episode, for a part of a page: it repeats the whole conversation."""
     return _code(visit, await _episode(visit, episode_id))
 
 

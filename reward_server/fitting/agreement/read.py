@@ -47,7 +47,7 @@ class LabelledEntry:
 
 @dataclass(frozen=True)
 class RowDefaults:
-    """What rows do not say themselves."""
+    """The defaults for what rows do not say themselves."""
 
     collection: str | None = None
     scenario: str | None = None

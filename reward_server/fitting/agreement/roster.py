@@ -1,4 +1,4 @@
-"""Who judges on this machine: the embedded judges, the language model, the active reward model, plug-ins."""
+"""The judges of this machine: the embedded ones, the language model, the active reward model, plug-ins."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class AgreementTask:
-    """What is measured."""
+    """The subject of a measurement."""
 
     judges: MeasuredJudges
     attacked: int

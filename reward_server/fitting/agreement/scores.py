@@ -32,7 +32,7 @@ BATCH = 48
 
 @dataclass(frozen=True)
 class MeasuredJudges:
-    """Who is measured: names of judges of criteria, the rubric among them, and of whole conversations."""
+    """The judges that are measured: those of criteria, the rubric among them, and those of whole conversations."""
 
     criteria: tuple[str, ...]
     conversation: tuple[str, ...]
@@ -44,7 +44,7 @@ class MeasuredJudges:
 
     @property
     def passes(self) -> int:
-        """How often every conversation is scored."""
+        """The number of times every conversation is scored."""
         return bool(self.criteria) + len(self.conversation)
 
 
@@ -121,7 +121,7 @@ class AgreementScorer:
         return ScoreRequest(side.collection or "", side.scenario or "", transcript_of(self._scorer, side), config)
 
     def _value(self, name: str, side: ConversationSide, scored: Scored) -> tuple[float, float]:
-        """What a judge made of it, and its doubt where it knows it."""
+        """The score of a judge, and its doubt where it knows it."""
         doubt = float("nan") if scored.uncertainty is None else scored.uncertainty
         if name == RUBRIC or name in self._judges.conversation:
             return scored.reward, doubt

@@ -122,7 +122,7 @@ class Corruptor:
         return CorruptedSentence(" ".join([*words[: end - 1], glued, *other[start + 1 :]]), "glue", (end - 1,))
 
     def _joint(self, words: list[str], other: list[str]) -> tuple[int, int]:
-        """Where the one ends and from where the other goes on; 0 and 0 where they would fit."""
+        """The places where the one ends and the other goes on; 0 and 0 where they would fit."""
         if len(other) <= LEAST_WORDS:
             return 0, 0
         end, start = self._draw.randint(LEAST_WORDS, len(words) - 1), self._draw.randint(1, len(other) - 1)

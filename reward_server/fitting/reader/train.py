@@ -50,7 +50,7 @@ UNREADABLE_EACH = 8
 
 @dataclass(frozen=True, slots=True)
 class ReaderTrainingSet:
-    """What a reader is trained on."""
+    """The data that a reader is trained on."""
 
     library: Library
     rows: Sequence[ReaderRow]
@@ -60,7 +60,7 @@ class ReaderTrainingSet:
 def lesson_of(
     library: Library, rows: Sequence[ReaderRow], acts: Sequence[ActRow], left_out: Collection[str] = ()
 ) -> ReaderTrainingSet:
-    """What there is to learn but for the turns kept aside, and all of the collections left out."""
+    """The training set but for the turns kept aside, and all of the collections left out."""
     return ReaderTrainingSet(
         library,
         [row for row in without(rows, left_out) if not row.turn.kept_aside],
@@ -141,7 +141,7 @@ def _shifted(tensors: dict[str, Tensor], name: str, by: float) -> dict[str, Tens
 
 
 def _beside(rows: Sequence[ReaderRow], seed: int) -> list[ReaderRow]:
-    """What teaches to tell topics from background: questions about the one and the other, as many of each."""
+    """The rows that teach to tell topics from background: questions about the one and the other, as many of each."""
     asides = [row for row in rows if row.turn.kind == BACKGROUND_KIND]
     asking = [row for row in rows if row.turn.kind in ("specific", "double")]
     size = min(BESIDE, len(asking), max(len(asides), LEAST_BESIDE))

@@ -36,7 +36,7 @@ WITH = "+counterparts"
 
 @dataclass(frozen=True)
 class SelectionOptions:
-    """What to try."""
+    """The choices to try."""
 
     features: str
     counterparts: Beside
@@ -67,7 +67,7 @@ class SelectedFit:
 
 @dataclass(frozen=True)
 class _Way:
-    """Where a fit is kept when it is interrupted, and how it is reported."""
+    """The place where a fit is kept when it is interrupted, and how it is reported."""
 
     featuriser: Featuriser
     checkpoint: TrainingCheckpoint

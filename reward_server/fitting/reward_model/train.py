@@ -63,7 +63,7 @@ Report = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class TrainingTask:
-    """What to train and where to put it."""
+    """The training to do, and where to put its result."""
 
     out: Path
     encoder: str
@@ -91,7 +91,7 @@ class TrainingTask:
 
 @dataclass(frozen=True)
 class FeatureTools:
-    """What turns conversations into numbers, with its memory on disk."""
+    """The tools that turn conversations into numbers, with their memory on disk."""
 
     featuriser: Featuriser
     plain: PlainFeatures
@@ -120,7 +120,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """What came of it."""
+    """The result of a training."""
 
     card: Card
     attempt: Attempt
@@ -148,7 +148,7 @@ def train(dataset: Dataset, task: TrainingTask, tools: FeatureTools, report: Rep
 
 
 def _refuse_interrupted(place: Path, key: str, *, resume: bool) -> None:
-    """What an interrupted training left is neither gone on with nor written over unasked."""
+    """Refuse to go on with what an interrupted training left, or to write over it, unasked."""
     if TrainingCheckpoint(place, key).exists() and not resume:
         raise InvalidRequest(f"{place} holds an interrupted training: use --resume to go on, or remove the folder")
 
@@ -227,7 +227,7 @@ class _HeadFitter:
         features: Mapping[str, Matrix],
         checkpoint: TrainingCheckpoint,
     ) -> UnseenFigures:
-        """What heads fitted in the kept way say of systems that they did not learn from."""
+        """The scores of heads fitted in the kept way for systems that they did not learn from."""
 
         def asked(parts: DatasetSplit, number: int) -> UnseenScores:
             name = f"without systems, part {number + 1}"

@@ -1,4 +1,4 @@
-"""Where alerts are told: the log always; a Slack webhook and any other webhook where they are set.
+"""Sinks of alerts: the log always; a Slack webhook and any other webhook where they are set.
 
 A webhook that fails is tried again and then given up: the log has it. Its URL is a secret and is shown nowhere.
 """
