@@ -25,7 +25,7 @@ from learner.overlap import BatchPlayer, PrefetchedBatches, copy_of
 from learner.rollout import BatchCollector, Collected
 from learner.run import Run
 from learner.seeds import FIRST_HELD_OUT_SEED
-from learner.stages import Stages, open_stages
+from learner.stages import Stages, open_stages, own_stages
 from learner.types import Group
 from learner.update import MismatchError, mismatch_told
 from trainer_client import AsyncLabsClient, LabsError
@@ -71,11 +71,13 @@ async def _train(
     run: Run, client: AsyncLabsClient, say: Say, asked_to_end: Callable[[], bool], now: Now, *, wrap: Wrap
 ) -> None:
     await asyncio.to_thread(run.engine.sync, run.ranks)
-    stages = await open_stages(run.config, client, run.retry_policy(say))
+    stages = await _stages(run, client, say)
     rollouts = wrap(run.rollouts(client, stages.of(0), say))
     ahead = _ahead(run, client, stages, say=say, now=now, wrap=wrap)
     try:
         with kept(run, shared=(NoEpisodesError, MismatchError)):
+            if run.ranks.first:
+                run.plugins.callbacks.on_start(run)
             if run.ranks.agree(_lacks_evaluation(run)):
                 await evaluate(run, client, rollouts, say, now, stages=stages)
             if (told := run.settle_waves()) is not None:
@@ -88,11 +90,19 @@ async def _train(
                 run.save()
             elif ahead is not None and run.ranks.world > 1:
                 await ahead.settle()  # none may leave while the others wait for its episodes
+            if run.ranks.first:
+                run.plugins.callbacks.on_end(run)
     finally:
         if ahead is not None:
             await ahead.close()
     if run.is_over():
         say(run.ending())
+
+
+async def _stages(run: Run, client: AsyncLabsClient, say: Say) -> Stages:
+    if run.plugins.environment is not None:
+        return own_stages(run.config)
+    return await open_stages(run.config, client, run.retry_policy(say))
 
 
 def _is_due(run: Run) -> bool:
@@ -167,6 +177,8 @@ async def evaluate(
         seeds, 1, (run.config.run.seed, _EVALUATION), lambda played: now(f"held-out seeds, {played}"), places
     )
     values = summary(collected) | run.fluency.measure(collected.trajectories)
+    if run.ranks.first:
+        run.plugins.callbacks.on_evaluation(run, values)
     run.metrics.write("eval", run.step, values)
     say(
         f"update {run.step:>4}  held-out reward {values['reward/mean']:.3f} ± {values['reward/standard_error']:.3f}"
@@ -218,6 +230,8 @@ async def _update(
         values["generator/gap"] = gap
     if values.get("update/skipped"):  # what was no number is the reason, and is not in the file
         values = {name: value for name, value in values.items() if math.isfinite(value)}
+    if run.ranks.first:
+        run.plugins.callbacks.on_step(run, values)
     run.metrics.write("train", step, values)
     learned = [
         f"  {title} {values[name]:{form}}"
@@ -335,7 +349,8 @@ async def save_samples(run: Run, client: AsyncLabsClient, collected: Collected, 
     parts, retry_policy = [], run.retry_policy(say)
     for trajectory in collected.trajectories[: run.config.evaluation.samples]:
         lines = [f"seed {trajectory.seed}, reward {trajectory.reward:.3f}, {trajectory.terminal_reason}", ""]
-        if not trajectory.episode_id:  # there is no log of it but its tokens
+        is_on_server = trajectory.episode_id and run.plugins.environment is None
+        if not is_on_server:  # there is no log of it but its tokens
             parts.append("\n".join([*lines, run.tokenizer.decode(list(trajectory.ids))]))
             continue
         try:

@@ -20,6 +20,8 @@ from pydantic import ValidationError
 from learner.display import Now, silent
 from learner.failures import EPISODE_ERROR, TURN_TOO_LONG, Failure, context_full, messages_of
 from learner.generate.session import Completion, Continuation, GenerationSession, Generator
+from learner.own_environment import with_plugins
+from learner.plugins import NO_PLUGINS, Plugins
 from learner.retry import OutageRetryPolicy
 from learner.types import Group, Segment, Trajectory
 from learner.wave import Answered, EpisodeSpec, PolicyTurn, Started, Wave
@@ -196,13 +198,14 @@ class RolloutCollector:
         *,
         waves: int | Callable[[], int] = 2,
         retry_policy: OutageRetryPolicy | None = None,
+        plugins: Plugins = NO_PLUGINS,
     ) -> None:
         """`waves`: in how many batches episodes are played, or what says so before each collection."""
         self._generator = generator
         self._renderer = renderer
         self._stage = stage
         self._waves = waves if callable(waves) else lambda: waves
-        self._server = Wave(client, retry_policy or OutageRetryPolicy())
+        self._server = with_plugins(Wave(client, retry_policy or OutageRetryPolicy()), plugins)
         self._renderers: dict[str, Renderer] = {}
         self._model_room = asyncio.Lock()
         self._generating_s = 0.0

@@ -32,6 +32,7 @@ from learner.model import Policy
 from learner.models import check_device, check_path, load_checkpoint, load_given, with_lora
 from learner.overlap import Batch, load_batches, save_batches
 from learner.plan import remarks, shortage
+from learner.plugins import NO_PLUGINS, Plugins
 from learner.policies import policy_of, reference_of, renderer_of, warmed_up
 from learner.ranks import Ranks, SharedCollector, device_of, join_ranks
 from learner.recompute import recompute_layers
@@ -72,6 +73,8 @@ class Run:
     """The batches that wait to be learned from, where some are played ahead."""
     waves: int = 1
     """In how many batches episodes are played."""
+    plugins: Plugins = NO_PLUGINS
+    """Parts of somebody else's program."""
 
     def settle_waves(self) -> str | None:
         """Choose `waves` by what took the time of the first evaluation; what to say of it, if anything was chosen.
@@ -127,7 +130,13 @@ class Run:
             source = self._prompts()
             found = SingleTurn(client, generator, self.renderer, stage, source=source, retry_policy=retry_policy)
         alone: BatchCollector = found or RolloutCollector(
-            client, generator, self.renderer, stage, waves=lambda: self.waves, retry_policy=retry_policy
+            client,
+            generator,
+            self.renderer,
+            stage,
+            waves=lambda: self.waves,
+            retry_policy=retry_policy,
+            plugins=self.plugins,
         )
         return alone if self.ranks.world == 1 else SharedCollector(alone, ranks or self.ranks)
 
@@ -190,6 +199,7 @@ class Run:
             more=lambda beside: self._save_more(beside, critic),
         )
         self.saved = self.step
+        self.plugins.callbacks.on_checkpoint(self)
 
     def _save_more(self, folder: Path, critic: dict[str, Any] | None) -> None:
         if self.queue:
@@ -198,7 +208,7 @@ class Run:
             torch.save(critic, folder / CRITIC_FILE)
 
 
-def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
+def open_run(config: Config, folder: Path, say: Say, now: Now = silent, plugins: Plugins = NO_PLUGINS) -> Run:
     """A new run, or the continuation of the one in this folder.
 
     Of several processes the first makes it; the others begin with its checkpoint, whatever they would have made.
@@ -209,6 +219,7 @@ def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
     if not ranks.first:
         ranks.wait()
     run = _opened(config, folder, ranks, say, now)
+    run.plugins = plugins
     if ranks.first:
         # Nothing is kept of a run that begins (again): its first evaluation comes before its first update.
         run.metrics.rewind(run.step or -1)

@@ -55,6 +55,15 @@ async def open_stages(config: Config, client: AsyncLabsClient, retry_policy: Out
     return Stages(tuple(training), tuple(held_out or training))
 
 
+def own_stages(config: Config) -> Stages:
+    """The one stage of a run whose environment is not a server's: its system prompt is a text, or none."""
+    server = config.server
+    only = RolloutStage(
+        "own", "environment", server.max_turns, None if server.system in ("auto", "card", "none") else server.system
+    )
+    return Stages((only,), (only,))
+
+
 def _check_weights(weights: Mapping[str, float], known: Collection[str]) -> None:
     """Refuse the weight of a dimension that no training scenario has."""
     unknown = set(weights) - set(known)

@@ -24,7 +24,7 @@ os.register_at_fork(after_in_child=_ready.clear)
 
 
 class IdPrefix(StrEnum):
-    """What an identifier names."""
+    """The prefix that tells what an identifier names."""
 
     EPISODE = "ep"
     EVALUATION = "ev"

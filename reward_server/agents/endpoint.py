@@ -61,7 +61,7 @@ CAUSES: Mapping[FailureKind, str] = {
 
 @dataclass(frozen=True)
 class EndpointAddress:
-    """Where an agent is, and how it is asked."""
+    """The address of an agent, and how it is asked."""
 
     base_url: str
     model: str
@@ -72,7 +72,7 @@ class EndpointAddress:
 
 @dataclass(frozen=True)
 class EndpointTurn:
-    """What an agent said."""
+    """The turn of an agent behind an endpoint."""
 
     message: Message = field(repr=False)
     input_tokens: int = 0

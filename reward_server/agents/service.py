@@ -1,4 +1,4 @@
-"""What a lab does with its agents: add, list, delete, talk to one."""
+"""The agents of a lab: add, list, delete, talk to one."""
 
 from __future__ import annotations
 

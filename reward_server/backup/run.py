@@ -26,7 +26,7 @@ _DATABASE, _FILES = "database", "files"
 
 @dataclass(frozen=True)
 class BackupResult:
-    """What was written, or brought back."""
+    """The result of a backup: what was written, or brought back."""
 
     engine: str
     revision: str

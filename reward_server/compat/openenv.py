@@ -54,7 +54,7 @@ class Reset(RequestModel):
 
 
 class AgentTurn(RequestModel):
-    """A message of the agent to the persona."""
+    """What the agent says to the persona."""
 
     message: JsonValue
     """Text. Some clients read what the policy wrote as JSON first; other values are taken as they are written."""

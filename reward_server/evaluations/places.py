@@ -1,4 +1,4 @@
-"""What a request's conversations are judged by: a scenario that the lab may use, or a rubric of the request's own."""
+"""Places that a request's conversations are judged in: a scenario that the lab may use, or a rubric of its own."""
 
 from __future__ import annotations
 

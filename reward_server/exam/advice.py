@@ -81,7 +81,7 @@ def _oracle(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Pl
 
 
 def missed(scenario: SealedScenario, mark: PlayScore) -> Iterator[str]:
-    """What a play did not earn, and why."""
+    """The points that a play did not earn, and why."""
     for criterion in scenario.secrets.rubric.criteria:
         value = mark.values.get(criterion.id)
         if criterion.points > 0 and value is not None and value < 1:
@@ -101,7 +101,7 @@ def _bad_agents(
 
 
 def earned(scenario: SealedScenario, agent: str, pairs: Sequence[tuple[Play, PlayScore]]) -> Iterator[str]:
-    """What the agent's best play got its points for."""
+    """The points that the agent's best play got."""
     one, mark = max((p for p in pairs if p[0].agent == agent), key=lambda pair: pair[1].reward)
     yield f"{mark.reward:.2f} with temperament {one.temperament}, seed {one.seed}, {one.turns} turns"
     yield from _held_down(scenario, mark)

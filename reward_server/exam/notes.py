@@ -38,7 +38,7 @@ def _undecided(found: Findings) -> Iterator[Note]:
 
 
 def _levels(found: Findings) -> Iterator[Note]:
-    """Where a natural agent's mean reward lies outside of what is expected of it."""
+    """The notes on a natural agent whose mean reward lies outside of what is expected of it."""
     if not found.figures.has_natural:
         name = f"{found.scenario.card.slug}.agents.yaml"
         wanted = f"write excellent, ok and poor in {name}"
@@ -69,7 +69,7 @@ def _bad_agents(found: Findings) -> Iterator[Note]:
 
 
 def _paid(found: Findings, agent: str, pairs: Sequence[tuple[Play, PlayScore]]) -> list[str]:
-    """What the agent's best play got points for, the most points first."""
+    """The points of the agent's best play, the most first."""
     _, mark = max((p for p in pairs if p[0].agent == agent), key=lambda pair: pair[1].reward)
     criteria = [c for c in found.scenario.secrets.rubric.criteria if c.points > 0 and mark.values.get(c.id)]
     return [c.id for c in sorted(criteria, key=lambda c: -c.points)]

@@ -1,4 +1,4 @@
-"""What an exam found: figures, the limits they are held against, and the failures in words.
+"""The report of an exam: figures, the limits they are held against, and the failures in words.
 
 The figures hold no private text and may be published. `Advice` explains failures to the author and quotes the
 author's own file, so it stays on the author's terminal.
@@ -18,7 +18,7 @@ from scenarios.exam import BAD, NATURAL, ORACLE
 
 @dataclass(frozen=True)
 class ExamThresholds:
-    """What a scenario must reach."""
+    """The thresholds of a scenario."""
 
     oracle_at_least: float = 0.85
     bad_at_most: float = 0.40
@@ -77,7 +77,7 @@ class Figures:
 
     @property
     def bad_at_most(self) -> float:
-        """What a bad policy may reach here."""
+        """The most that a bad policy may reach here."""
         return min(LIMITS.bad_at_most, self.mean("ok")) if self.has_natural else LIMITS.bad_at_most
 
     @property

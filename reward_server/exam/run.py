@@ -32,7 +32,7 @@ GROUP = 6
 
 @dataclass(frozen=True)
 class Examiner:
-    """What every exam of a run shares."""
+    """The parts that every exam of a run shares."""
 
     library: Library
     reader: Reader

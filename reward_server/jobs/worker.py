@@ -59,7 +59,7 @@ Finished = Callable[[UnitOfWork, JobRow], Awaitable[None]]
 
 @dataclass(frozen=True)
 class WorkerTimings:
-    """How long things take."""
+    """The intervals of a worker."""
 
     lease_s: float = 15.0
     poll_s: float = 1.0
@@ -207,7 +207,7 @@ class JobWorker:
         self._usage.count(job.lab_id, characters=characters)
 
     async def _have_it_rest(self, claim: Claim, reason: str) -> None:
-        """What has no outcome yet waits for the lab's next day; the attempt does not count."""
+        """Let items without an outcome wait for the lab's next day; the attempt does not count."""
         now = self._clock.now()
         log.info("job_rests", job=claim.job.job_id, reason=reason)
         with suppress(StoreUnavailable):

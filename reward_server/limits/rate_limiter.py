@@ -24,7 +24,7 @@ from reward_server.shared_state.redis_link import PREFIX, RedisLink, RedisLost
 
 @dataclass(frozen=True, slots=True)
 class RateDecision:
-    """Whether a request may pass, and what the client is told about its limit."""
+    """The decision on a request, and what the client is told about its limit."""
 
     allowed: bool
     limit: int

@@ -51,7 +51,7 @@ class _Bucket:
     seen_s: float
 
     def level_at(self, now: float) -> float:
-        """What it holds by then, filling at the pace of its last charge."""
+        """The level by then, filling at the pace of its last charge."""
         return min(float(self.most), self.level + (now - self.seen_s) * self.most / MINUTE_S)
 
 

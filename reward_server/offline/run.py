@@ -29,7 +29,7 @@ _SAY_WHO = "say who the agent is: --agent-role or --agent-speaker"
 
 @dataclass(frozen=True)
 class ScoringTask:
-    """How the rows of a file are to be read and scored."""
+    """The way in which the rows of a file are to be read and scored."""
 
     collection: str | None
     scenario: str | None
@@ -91,7 +91,7 @@ class RowScoring:
 
     @property
     def scoring_version(self) -> str:
-        """What the rewards rest on."""
+        """The version that the rewards rest on."""
         rubric = self._task.rubric
         return self._scorer.version_for(rubric.collection, rubric.card.slug) if rubric else self._scorer.scoring_version
 

@@ -22,7 +22,7 @@ TOLD_ERRORS = 3
 
 @dataclass
 class WorkerThroughput:
-    """What a worker did."""
+    """The rows and the time of a worker."""
 
     conversations: int = 0
     seconds: float = 0.0
@@ -35,7 +35,7 @@ class WorkerThroughput:
 
 @dataclass
 class Summary:
-    """What a run did."""
+    """The summary of a run."""
 
     scored: int = 0
     failed: int = 0

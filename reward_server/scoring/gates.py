@@ -121,7 +121,7 @@ def _moves_on(turn: TurnRecord) -> bool:
 
 
 def _says_something(turn: TurnRecord) -> bool:
-    """Where no case says what a turn brings: it has sentences of its own, or does something."""
+    """True if a turn has sentences of its own, or does something: it counts where no case says what it brings."""
     return bool(turn.own or turn.tools)
 
 

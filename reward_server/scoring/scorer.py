@@ -223,7 +223,7 @@ class Scorer:
         return self._library.vault.lend(given)
 
     def version_for(self, collection: str, scenario: str) -> str:
-        """What rewards of this scenario rest on at this moment."""
+        """The version that rewards of this scenario rest on at this moment."""
         return self._version(self._snapshot(), self._open(collection, scenario))
 
     @property
@@ -372,7 +372,7 @@ class Scorer:
                 raise ScenarioError(f"{collection}/{scenario} {problem}")
 
     def _problem(self, scenario: SealedScenario) -> str | None:
-        """What this server lacks to score a scenario."""
+        """The thing this server lacks to score a scenario."""
         secrets = scenario.secrets
         missing = secrets.reward and missing_judge(composite_of(secrets.reward), self._snapshot().judges)
         problem = f"needs the judge `{missing}`, which this server lacks. {way_out(missing)}" if missing else None
@@ -626,7 +626,7 @@ def _rubric_total(half: _PendingScore, verdicts: Mapping[str, Verdict]) -> Aggre
 
 
 def _undecidable(half: _PendingScore, verdicts: Mapping[str, Verdict]) -> str:
-    """Why there is no reward; who brought the rubric is told of which criteria, too."""
+    """The reason why there is no reward; who brought the rubric is told of which criteria, too."""
     if half.case.scenario.collection != GIVEN:
         return UNDECIDABLE
     names = [criterion.id for criterion in half.criteria if verdicts[criterion.id].status is VerdictStatus.ABSTAINED]

@@ -1,4 +1,4 @@
-"""What replicas may remember for each other for a while. Nothing here is the only copy of anything."""
+"""A cache that replicas share for a while. Nothing here is the only copy of anything."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Cache(Protocol):
     """Short texts by name."""
 
     async def get(self, name: str) -> str | None:
-        """What was put under this name, unless it has run out or was forgotten."""
+        """The text under this name, unless it has run out or was forgotten."""
 
     async def put(self, name: str, text: str, lifetime_s: float) -> None:
         """Remember a text for so long."""

@@ -50,7 +50,7 @@ class RedisLink:
         self._lost = False
 
     async def ask(self, question: Callable[[Redis], Awaitable[T]]) -> T:
-        """What Redis says; `RedisLost` if it does not."""
+        """Ask Redis; `RedisLost` if it does not answer."""
         from redis.exceptions import RedisError
 
         if self._monotonic() < self._rest_until:
@@ -96,7 +96,7 @@ class RedisLink:
 
 
 def _cancelled_since() -> Callable[[], bool]:
-    """Whether the task has been cancelled since now: the driver may answer, or fail, instead of ending."""
+    """The test that the task has been cancelled since now: the driver may answer, or fail, instead of ending."""
     task = asyncio.current_task()
     before = 0 if task is None else task.cancelling()
     return lambda: task is not None and task.cancelling() > before

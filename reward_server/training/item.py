@@ -46,7 +46,7 @@ RESUME = "POST /training-runs/{id}/resume continues from its newest checkpoint."
 
 @dataclass(frozen=True)
 class RunEnd:
-    """How a run ended."""
+    """The end of a run."""
 
     status: RunStatus
     error: str | None = None
@@ -141,7 +141,7 @@ class TrainingItem:
         return found is None or found.status is not RunStatus.RUNNING
 
     async def _store_new(self, tail: Tail, row: TrainingRunRow) -> None:
-        """What the learner has written since the last time."""
+        """Store what the learner has written since the last time."""
         found = await asyncio.to_thread(tail.read)
         if found is None:
             return
@@ -197,7 +197,7 @@ class _Left:
 
 
 def _end(left: _Left, said: str | None) -> RunEnd:
-    """What that means for the run; `Unavailable` where another attempt may go better."""
+    """The meaning of an exit for the run; `Unavailable` where another attempt may go better."""
     if left.status == 0:
         return RunEnd(RunStatus.COMPLETE)
     was_killed = left.status > _SIGNALS or left.status < 0
@@ -243,7 +243,7 @@ class _Stopping:
 
 
 def _standing(found: TailRead) -> dict[str, Any]:
-    """What changes of a run by these records."""
+    """The changes of a run by these records."""
     changes: dict[str, Any] = {"step": max((row.step for row in found.rows), default=0)} if found.rows else {}
     for name, kind in (("reward", "train"), ("held_out_reward", "eval")):
         rewards = [_reward(row) for row in found.rows if row.kind == kind]

@@ -1,4 +1,4 @@
-"""Where a webhook may point, so that nobody can use the server to reach what only it can reach.
+"""Addresses that a webhook may point to, so that nobody can use the server to reach what only it can reach.
 
 A name is resolved once for each attempt, all its addresses have to be public, and the connection goes to one of exactly
 those: a name that answers differently a moment later changes nothing. An operator may allow private and loopback
@@ -45,7 +45,7 @@ class PrivateAddress(RefusedAddress):
     """It is refused only because the operator has not allowed private and loopback addresses and http."""
 
     def allowed_by(self, setting: str) -> str:
-        """What is wrong, and the setting with which the operator would allow it."""
+        """The fault, and the setting with which the operator would allow it."""
         return f"{self} The operator of the server can allow it with {setting}=true."
 
 
@@ -67,7 +67,7 @@ class WebhookTarget:
 
     @property
     def host(self) -> str:
-        """What the request and its certificate are about."""
+        """The host that the request and its certificate are about."""
         return self.url.netloc.decode("ascii")
 
 

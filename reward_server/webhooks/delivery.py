@@ -72,7 +72,7 @@ class WebhookDeliverer:
                     del sending[task]
 
     async def _claim(self, sending: Collection[WebhookRow]) -> list[tuple[WebhookRow, DeliveryRow]]:
-        """What may go out besides what is on its way."""
+        """Claim messages that may go out besides those on their way."""
         labs, hooks = Counter(hook.lab_id for hook in sending), Counter(hook.webhook_id for hook in sending)
         full = [name for name, count in labs.items() if count >= AT_ONCE_OF_A_LAB]
         full += [name for name, count in hooks.items() if count >= AT_ONCE_OF_A_WEBHOOK]

@@ -17,7 +17,7 @@ GONE = 410
 
 @dataclass(frozen=True)
 class SendOutcome:
-    """What became of an attempt: a status, or a word for why there is none."""
+    """The outcome of an attempt: a status, or a word for why there is none."""
 
     status: int | None = None
     error: str | None = None

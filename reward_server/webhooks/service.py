@@ -1,4 +1,4 @@
-"""What a lab does with its webhooks: add, list, try out, delete; see messages, and have one sent again."""
+"""The webhooks of a lab: add, list, try out, delete; see messages, and have one sent again."""
 
 from __future__ import annotations
 

@@ -14,9 +14,12 @@ from reward_server.judges.base import Case, Evidence, Finding, Outcome, Verdict,
 from reward_server.judges.estimate import Estimate
 from reward_server.judges.panel import Panel
 from reward_server.judges.plugins import GROUP, Plugins, load_plugins
+from reward_server.judges.reward_plugin import messages_of
 from scenarios.schema import Criterion
 from tests.scoring.builders import ASK_PLACE, TELL_PLACE, a_case, a_criterion
+from trainer_client.rewards import LengthReward
 
+SHORT_TURNS = LengthReward(1, 3)
 CASE = a_case(ASK_PLACE, TELL_PLACE)
 SEEN = (Evidence(1, "agent", ASK_PLACE),)
 CRITERION = a_criterion({"plugin": {"name": "manners", "options": {"least": 2}}})
@@ -103,6 +106,14 @@ def test_what_a_judge_can_do_says_where_it_belongs() -> None:
     assert load_plugins([]) == Plugins()
 
 
+def test_a_reward_function_judges_whole_conversations() -> None:
+    plugins = load_plugins(["words=tests.judges.test_plugins:SHORT_TURNS"], [])
+    judge = plugins.conversation["words"]
+    assert judge.version == "unknown/1"
+    assert [each.value for each in judge.estimate([CASE])] == [SHORT_TURNS(messages_of(CASE))]
+    assert [message["role"] for message in messages_of(CASE)][:3] == ["user", "assistant", "user"]
+
+
 def test_what_is_not_named_is_not_even_imported() -> None:
     offers = [entry("manners", "Manners"), entry("trap", "Trap", package="there.is.no.such.module")]
     assert len(load_plugins(["manners"], offers).computed) == 1
@@ -115,8 +126,8 @@ BAD = [
     (["manners"], [entry("manners", "Nothing")], "cannot be loaded: AttributeError"),
     (["manners"], [entry("manners", "Manners", "no_such_module")], "cannot be loaded: ModuleNotFoundError"),
     (["manners"], [entry("manners", "Fussy")], "cannot be loaded: RuntimeError: no licence found"),
-    (["manners"], [entry("manners", "Neither")], "needs a method `decide` or a method `estimate`"),
-    (["manners"], [entry("manners", "Both")], "and not both"),
+    (["manners"], [entry("manners", "Neither")], "needs one of the methods `decide`"),
+    (["manners"], [entry("manners", "Both")], "needs one of the methods"),
     (["manners"], [entry("manners", "Unversioned")], "needs a `version`"),
     (["manners"], [entry("manners", "Manners"), entry("manners", "a_judge")], "More than one package"),
     (["manners", "manners"], [entry("manners", "Manners")], "is named twice"),
