@@ -117,7 +117,7 @@ class Config(BaseModel):
 
     @property
     def narrows_frozen(self) -> bool:
-        """Whether frozen weights are kept in 16 bits: sharded ones (`parallel`) have to be of one type."""
+        """True if frozen weights are kept in 16 bits: sharded ones (`parallel`) have to be of one type."""
         return bool(self.lora.rank) and self.model.precision == "bfloat16" and self.parallel.kind == "replicate"
 
     def resolved(self) -> dict[str, Any]:

@@ -283,7 +283,7 @@ async def _look_at_server(config: Config, url: str | None, say: Say) -> None:
 
 
 def _unknown(scenario: str, catalog: CatalogResponse) -> str:
-    """What to say of a scenario that the server does not have."""
+    """The message about a scenario that the server does not have."""
     from learner.suggestions import nearest
 
     known = [f"{each.slug}/{found.slug}" for each in catalog.collections for found in each.scenarios]

@@ -37,7 +37,7 @@ LARGE_BYTES = 64_000
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What a door takes: bytes, and values, as separators outside of text."""
+    """The most that a route takes: bytes, and values, as separators outside of text."""
 
     megabytes: float
     values: int
@@ -93,7 +93,7 @@ async def read_body(request: Request, *, limit_bytes: int, deadline_s: float) ->
 
 
 async def off_the_loop(work: Callable[[bytes], T], body: bytes, limit: Limit) -> T:
-    """What `work` makes of a body that holds no more values than it may; `InvalidRequest` for one that does."""
+    """Run `work` on a body that holds no more values than it may; `InvalidRequest` for one that does."""
 
     def checked() -> T:
         _require_few_values(body, limit.values)

@@ -1,4 +1,4 @@
-"""What routes share: the services of this app, who is asking, the body in, the answer out."""
+"""Parts that routes share: the services of this app, the caller, the body in, the answer out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from reward_server.api.readiness import ReadinessChecks
 from reward_server.auth.actor import Actor
 from reward_server.auth.asking import ask_as
 from reward_server.auth.audit import AuditLog
-from reward_server.auth.idempotency import Outliving
+from reward_server.auth.idempotency import DetachedWork
 from reward_server.auth.key_ring import KeyRing
 from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
 from reward_server.auth.tenants import Tenants
@@ -101,7 +101,7 @@ class Services:
     audit: AuditLog
     keys: KeyRing
     tenants: Tenants
-    outliving: Outliving
+    outliving: DetachedWork
     stopping: threading.Event = field(default_factory=threading.Event)
     """Set as soon as the server is told to end: what could go on for ever ends by itself then."""
 
@@ -145,7 +145,7 @@ async def admitted(request: Request, given: Credentials) -> Lab:
 
 
 async def readmit(request: Request) -> Lab:
-    """Who is asking, looked up again for what goes on after `admit`; counted against no limit.
+    """Return the lab of a caller again, for what goes on after `admit`; counted against no limit.
 
     Raises:
         Unauthenticated: the key was revoked, or has run out.
@@ -168,17 +168,17 @@ async def _require(services: Services, request: Request, lab: Lab) -> None:
 
 
 def address_of(request: HTTPConnection) -> str:
-    """Where the request comes from; behind a proxy on this machine, what that says."""
+    """The address that a request comes from; behind a proxy on this machine, the one that the proxy names."""
     return request.client.host if request.client else ""
 
 
 def actor_of(request: HTTPConnection, lab: Lab) -> Actor:
-    """Who is asking, for the audit log."""
+    """The caller, for the audit log."""
     return Actor(lab.lab_id, lab.key_id, address_of(request))
 
 
 async def body_by(work: Callable[[bytes], T], request: Request, limit: Limit) -> T:
-    """What `work` makes of the body, which is no larger than the door and the settings allow."""
+    """Return the result of `work` on the body, which is no larger than the route and the settings allow."""
     settings = services_of(request).settings
     most = min(settings.max_body_bytes, int(limit.megabytes * 1_000_000))
     body = await read_body(request, limit_bytes=most, deadline_s=settings.body_deadline_s)

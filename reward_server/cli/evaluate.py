@@ -99,7 +99,7 @@ def evaluate(
 def task_of(
     collection: str | None, scenario: str | None, format_name: str, agent_role: str, agent_speaker: list[str] | None
 ) -> ScoringTask:
-    """How rows are read, from what the caller wrote."""
+    """The task of reading rows, from what the caller wrote."""
     from reward_server.offline.formats import FORMATS, Speakers
     from reward_server.offline.run import ScoringTask
 
@@ -138,7 +138,7 @@ def _run(
 ) -> dict[str, Any]:
     from personas.case.library import load_temperaments
     from reward_server.llm.build import language_model
-    from reward_server.offline.recast import Recast
+    from reward_server.offline.recast import RecordedAgentPlayer
     from reward_server.offline.report import summarise, write_report
     from reward_server.offline.results import ResultsFile
     from reward_server.offline.rows import read_rows
@@ -148,7 +148,7 @@ def _run(
     model = language_model(settings)
     with offline_engine(settings, library, model=model) as engine:
         scorer = engine.scorer
-        recast = Recast(library.vault, load_temperaments(), engine.reader) if persona_answers else None
+        recast = RecordedAgentPlayer(library.vault, load_temperaments(), engine.reader) if persona_answers else None
         with ResultsFile(out, scorer.scoring_version, resume) as results, shown(console) as report:
             total = sum(1 for _ in islice(read_rows(source), limit))
             report("rows", 0, total)

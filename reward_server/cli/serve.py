@@ -73,7 +73,7 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
     from reward_server.server.http_protocol import BoundedHttpProtocol
     from reward_server.server.signals import Signals
     from reward_server.server.socket_protocol import MAX_MESSAGE_BYTES, PING_S, PONG_S
-    from reward_server.server.standby import ListeningAddress, Relieved
+    from reward_server.server.standby import ListeningAddress, StandbyCancelled
     from reward_server.server.stopping import Stopping
 
     is_first = not (standby or settings.anchors.exists())
@@ -89,7 +89,7 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
         # The lifespan is entered here and not by uvicorn, so that what stops it arrives as an error of ours.
         try:
             await stack.enter_async_context(app.router.lifespan_context(app))
-        except Relieved as relieved:
+        except StandbyCancelled as relieved:
             return relieved.number
         connections = Connections(room_for(settings.max_connections), settings.max_connections_per_address)
         protocol: Any = partial(BoundedHttpProtocol, connections=connections)
@@ -160,7 +160,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def banner(settings: Settings, port: int, services: Services, *, is_first: bool = False) -> str:
-    """What a new user needs: the URL, a line to paste that works, and whether a key is needed.
+    """The banner that a new user needs: the URL, a line to paste that works, and whether a key is needed.
 
     At the first start on a data folder, also why first turns take long; a standby has encoded everything before.
     """
@@ -185,7 +185,7 @@ def banner(settings: Settings, port: int, services: Services, *, is_first: bool 
 
 
 def _own_scenarios(settings: Settings, catalog: Catalog) -> list[str]:
-    """Which scenarios are served if they are not the packaged ones: who sets a folder may expect both."""
+    """The lines on scenarios that are not the packaged ones: who sets a folder may expect both."""
     if settings.scenarios is None:
         return []
     count = counted(len(catalog.collections), "collection")

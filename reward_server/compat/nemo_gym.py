@@ -76,7 +76,7 @@ class Replied(ResponseModel):
 
 
 class Rollout(Row):
-    """What is to be verified: the row, and the parameters and the answer of the Responses API."""
+    """A rollout to verify: the row, and the parameters and the answer of the Responses API."""
 
     responses_create_params: dict[str, JsonValue]
     response: dict[str, JsonValue]
@@ -149,7 +149,7 @@ async def nemo_gym_verify(
 
 
 async def _of_the_episode(request: Request, lab: Lab) -> Body | None:
-    """What the session's episode has earned; None if the rollout never spoke in it."""
+    """The reward of the session's episode; None if the rollout never spoke in it."""
     if COOKIE not in request.cookies:
         return None
     lab.require(Scope.TRAIN)

@@ -54,7 +54,7 @@ HOW = f"Must be `{PERSONA}:collection/scenario` or `{JUDGE}:collection/scenario`
 
 
 class StreamOptions(RequestModel):
-    """What a stream has besides the completion."""
+    """The parts of a stream besides the completion."""
 
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
 
@@ -87,7 +87,7 @@ class Choice(ResponseModel):
 
 
 class ChatEpisode(ResponseModel):
-    """Where a persona is."""
+    """The place of a persona."""
 
     episode_id: str
     turn: int
@@ -249,7 +249,7 @@ async def _turn(request: Request, lab: Lab, episode: str, said: Message, key: st
 
 
 def _exchanges(history: Sequence[Message]) -> Iterator[tuple[Message, Message | None]]:
-    """What the agent said, and what it was answered; a line of the persona before that is its opening."""
+    """The agent's messages, each with its answer; a line of the persona before that is its opening."""
     lines = history[1:] if history[0].role == "assistant" else history
     for i in range(0, len(lines), 2):
         said, heard = lines[i], lines[i + 1] if i + 1 < len(lines) else None

@@ -71,7 +71,7 @@ class StepCall(RequestModel):
 
 
 class PersonaLine(ResponseModel):
-    """What the agent sees."""
+    """An observation of the agent."""
 
     message: str
     """What the persona said."""
@@ -88,14 +88,14 @@ class Observed(ResponseModel):
 
 
 class EpisodeState(ResponseModel):
-    """Where the session is."""
+    """The state of the session."""
 
     episode_id: str | None
     step_count: int
 
 
 class StateReply(EpisodeState):
-    """Where the session is, over HTTP."""
+    """The state of the session, over HTTP."""
 
     request_id: str
 
@@ -110,7 +110,7 @@ class Schemas(ResponseModel):
 
 
 class Metadata(ResponseModel):
-    """What this environment is."""
+    """The description of this environment."""
 
     name: str
     description: str
@@ -154,7 +154,7 @@ async def openenv_schema(request: Request, lab: Annotated[Lab, for_keys(*ANY)]) 
 
 @router.get("/metadata", response_model=Metadata, responses=answers(examples.OPENENV_METADATA))
 async def openenv_metadata(request: Request, lab: Annotated[Lab, for_keys(*ANY)]) -> Body:
-    """What this environment is."""
+    """Describe this environment."""
     about = "A persona to talk to, and a reward by a rubric that the agent never sees."
     return answer(request, {"name": "labs", "description": about, "version": __version__})
 
@@ -192,7 +192,7 @@ async def openenv_step(
 
 @router.get("/state", response_model=StateReply, responses=answers(examples.OPENENV_STATE, 403, 404))
 async def openenv_state(request: Request, lab: Annotated[Lab, for_keys(Scope.TRAIN)]) -> Body:
-    """Where the episode is."""
+    """Return the state of the episode."""
     episode = await services_of(request).episodes.get(lab, episode_of(request))
     return answer(request, {"episode_id": episode["episode_id"], "step_count": episode["turn"]})
 
@@ -209,7 +209,7 @@ async def begun(services: Services, lab: Lab, reset: Reset) -> tuple[str, Body]:
 
 
 async def stepped(services: Services, lab: Lab, episode: str, action: AgentTurn) -> tuple[int, Body]:
-    """How many steps there are now, and what is observed."""
+    """Play a step; return how many there are now, and what is observed."""
     said = action.message if isinstance(action.message, str) else to_json(action.message).decode()
     message = validate(Message, {"role": "assistant", "content": of_a_rollout(said), "tool_calls": action.tool_calls})
     await services.compute.charge(lab, weight(message), turns=1)

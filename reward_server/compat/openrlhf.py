@@ -29,7 +29,7 @@ router = Router(prefix=f"{API_PREFIX}/compat", tags=["doors"])
 
 
 class RewardQuery(RequestModel):
-    """What OpenRLHF sends. Other fields, of other releases, are ignored."""
+    """A request of OpenRLHF. Other fields, of other releases, are ignored."""
 
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
 
@@ -40,7 +40,7 @@ class RewardQuery(RequestModel):
 
 
 class RewardReply(ResponseModel):
-    """What OpenRLHF reads."""
+    """The answer that OpenRLHF reads."""
 
     rewards: list[Reward]
     scores: list[Reward]

@@ -40,7 +40,7 @@ from reward_server.compat.ors_paths import deployment_of
 from reward_server.compat.ors_stream import Event, ended, followed, told
 from reward_server.compat.ors_tasks import ANY as ANY_ENVIRONMENT
 from reward_server.compat.ors_tasks import SPLITS, environment_of, names_for
-from reward_server.compat.ors_tools import TERMINAL, Unplayable, outcome_of, text_block, tools_of, turn_of
+from reward_server.compat.ors_tools import TERMINAL, UnplayableCall, outcome_of, text_block, tools_of, turn_of
 from reward_server.errors import (
     EpisodeComplete,
     EpisodeExists,
@@ -107,7 +107,7 @@ async def ors_num_tasks(
     environment: Named,
     call: Annotated[ors_wire.SplitCall, JsonBody(example=examples.ORS_SPLIT)],
 ) -> Body:
-    """How many tasks a split has."""
+    """Count the tasks of a split."""
     found = environment_of(lab, services_of(request).catalog, environment)
     return answer(request, {"num_tasks": found.count(call.split)})
 
@@ -291,7 +291,7 @@ async def ors_call(
         return told(Event("error", "There is no such task_id."))
     try:
         turn = turn_of(call, _shown(scenario))
-    except Unplayable as refused:
+    except UnplayableCall as refused:
         return told(Event("task_id", call_id), Event("end", to_json(refused.outcome()).decode()))
     # Before the stream: clients try again what is refused by a status.
     await services.compute.charge(lab, weight(turn.messages[0]), turns=1)
@@ -305,11 +305,11 @@ async def ors_call(
 
 
 async def _turn(services: Services, lab: Lab, episode: str, turn: TurnRequest, call_id: str) -> Body:
-    """What a call gave; its turn is played once, however often it is asked for."""
+    """Answer a call; its turn is played once, however often it is asked for."""
     try:
         played = await services.episodes.turn(lab, episode, turn, _key("call", episode, call_id))
     except EpisodeComplete as error:
-        return Unplayable("episode_finished", error.message).outcome()
+        return UnplayableCall("episode_finished", error.message).outcome()
     return outcome_of(played, episode)
 
 

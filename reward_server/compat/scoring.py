@@ -16,7 +16,7 @@ _FAILED = {kind.code for kind in (ProviderFailed, JudgeFailed)}
 
 
 async def scored(request: Request, lab: Lab, wanted: EvaluateRequest, key: str | None = None) -> Body:
-    """What POST /evaluate answers; raises what it raises."""
+    """Score as POST /evaluate does; raises what it raises."""
     services = services_of(request)
     await services.compute.charge(lab, weight_of(wanted.messages), evaluations=1)
     work = services.evaluations.evaluate(lab, wanted, key)

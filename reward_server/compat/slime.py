@@ -27,7 +27,7 @@ router = Router(prefix=f"{API_PREFIX}/compat", tags=["doors"])
 
 
 class SlimeSample(RequestModel):
-    """What slime sends. Other fields are ignored."""
+    """A sample of slime. Other fields are ignored."""
 
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
 

@@ -44,7 +44,7 @@ ALONE = RewardConfig(composite=Composite(combine="weighted_sum", parts=[Composit
 
 
 class PooledText(RequestModel):
-    """What verl sends. Other fields, such as `use_activation`, have no meaning here."""
+    """A request of verl. Other fields, such as `use_activation`, have no meaning here."""
 
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
 

@@ -87,7 +87,7 @@ GROUPS = (
 
 
 def menu(lab: Lab, path: str) -> list[MenuGroup]:
-    """What this key may open; the entry that leads to where the visitor is is marked."""
+    """The pages that this key may open; the entry that leads to where the visitor is is marked."""
     return [
         MenuGroup(group.name, entries)
         for group in GROUPS

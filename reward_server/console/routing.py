@@ -1,4 +1,4 @@
-"""How a page is asked for: each stands for a call of the API, and lets in whoever may make that call.
+"""Routing of pages: each stands for a call of the API, and lets in whoever may make that call.
 
 A page is admitted and counted as its call is: key or token, scopes, rate, places, room, audit log. What goes wrong
 becomes a page; who has no key, or has one no more, is sent to enter one and then back to where they wanted to go.
@@ -62,7 +62,7 @@ class Pages(APIRouter):
         return self._of("GET", path, like)
 
     def change(self, path: str, *, like: Call | Access) -> Callable[[Page], Page]:
-        """What a form of a page does: for whoever may make the call `like`."""
+        """Register the handler of a page's form: for whoever may make the call `like`."""
         return self._of("POST", path, like)
 
     def for_all(self, method: str, path: str) -> Callable[[Page], Page]:
@@ -96,7 +96,7 @@ class Pages(APIRouter):
 
 
 def _login_for(request: Request) -> str:
-    """Where to enter a key, and where to go on with it."""
+    """The URL at which to enter a key, and where to go on with it."""
     if request.method != "GET":
         return LOGIN
     wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")

@@ -1,4 +1,4 @@
-"""Who scores: a worker that loads the engine once, and the engine that runs one in this process.
+"""Workers that score: one loads the engine once; a pool runs one in this process.
 
 What goes to a worker and comes back is plain data, so that it can be sent elsewhere; floats keep every digit.
 """
@@ -24,7 +24,7 @@ from scenarios.library import NO_SCENARIOS
 
 @dataclass(frozen=True)
 class Setup:
-    """What a worker is made from."""
+    """The parts that a worker is made from."""
 
     settings: Settings
     root: Path | None
@@ -33,7 +33,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """What a worker made of some rows."""
+    """The outcome of some rows."""
 
     results: list[Result]
     worker: str

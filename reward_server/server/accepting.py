@@ -1,4 +1,4 @@
-"""What the operating system's limit on open files means for accepting connections.
+"""Accepting connections under the operating system's limit on open files.
 
 There is a file for each connection, so the limit is raised as far as it may be, and connections are bounded to what is
 left beside the server's own files. If accepting fails all the same, asyncio's loop reports every attempt, with a

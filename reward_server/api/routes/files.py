@@ -63,7 +63,7 @@ async def list_files(
 
 @router.get("/files/{file_id}", response_model=FileResponse, responses=answers(examples.FILE, 404))
 async def read_file(request: Request, lab: Annotated[Lab, for_keys(Scope.SCORE)], file_id: FileId) -> Body:
-    """What is known of a file."""
+    """Return the metadata of a file."""
     return answer(request, await services_of(request).files.get(lab, file_id))
 
 

@@ -14,7 +14,7 @@ from reward_server.api.access import for_keys
 from reward_server.api.answers import Events, JsonLines, answers, events, lines
 from reward_server.api.body import CONVERSATIONS, JsonBody
 from reward_server.api.context import API_PREFIX, Body, IdempotencyKey, answer, services_of
-from reward_server.api.event_stream import EventStream, Seen
+from reward_server.api.event_stream import EventStream, ProgressSnapshot
 from reward_server.api.paging import PagedQuery, Pager
 from reward_server.api.query import QueryModel
 from reward_server.api.router import Router
@@ -53,7 +53,7 @@ async def list_jobs(
 
 @router.get("/jobs/{job_id}", response_model=JobResponse, responses=answers(examples.JOB, 404))
 async def read_job(request: Request, lab: Annotated[Lab, for_keys(Scope.SCORE)], job_id: JobId) -> Body:
-    """How a job stands."""
+    """Return the state of a job."""
     return answer(request, await services_of(request).jobs.get(lab, job_id))
 
 
@@ -79,7 +79,7 @@ async def retry_job(request: Request, lab: Annotated[Lab, for_keys(Scope.SCORE)]
 async def read_report(
     request: Request, lab: Annotated[Lab, for_keys(Scope.SCORE, Scope.EXPORT)], job_id: JobId
 ) -> Body:
-    """What the finished items come to: means, winners, or what changed under the present scoring version."""
+    """Sum up the finished items: means, winners, or what changed under the present scoring version."""
     return answer(request, await services_of(request).jobs.report(lab, job_id))
 
 
@@ -129,10 +129,10 @@ async def follow_job(request: Request, lab: Annotated[Lab, for_keys(Scope.SCORE)
     jobs = services_of(request).jobs
     await jobs.find(lab, job_id)
 
-    async def look(lab: Lab) -> Seen:
+    async def look(lab: Lab) -> ProgressSnapshot:
         row = await jobs.find(lab, job_id)
         [body] = await jobs.shown(lab, [row])
         state = to_json({name: value for name, value in body.items() if name != "eta_s"})
-        return Seen(to_json(body), state, is_over=not row.is_open)
+        return ProgressSnapshot(to_json(body), state, is_over=not row.is_open)
 
     return EventStream(request, lab, look)

@@ -61,7 +61,7 @@ class AuditQuery(PagedQuery):
 async def read_audit(
     request: Request, lab: Annotated[Lab, for_keys(*_OPERATE)], query: Annotated[AuditQuery, Query()]
 ) -> Body:
-    """What was done, by whom and from where, the newest first."""
+    """List events with who caused them and from where, the newest first."""
     services = services_of(request)
     pager = Pager(services.cursors, lab.lab_id, IdPrefix.AUDIT)
     async with services.store.reading() as work:

@@ -93,7 +93,7 @@ class UsageQuery(QueryModel):
 async def read_usage(
     request: Request, lab: Annotated[Lab, for_keys(*ANY)], query: Annotated[UsageQuery, Query()]
 ) -> Body:
-    """What the lab of this key used, day by day, and its limits."""
+    """Return the usage of this key's lab, day by day, and its limits."""
     services = services_of(request)
     await services.usage.flush()
     now = services.clock.now()

@@ -33,13 +33,13 @@ class Readiness(BaseModel):
 
 @router.get("/healthz", response_model=Health)
 async def healthz(request: Request) -> Body:
-    """Whether the process is alive."""
+    """Answer that the process is alive."""
     return answer(request, {"status": "ok"})
 
 
 @router.get("/readyz", response_model=Readiness)
 async def readyz(request: Request) -> Body:
-    """Whether requests can be served; when not, 503, and `data.errors` names the dependencies that are missing."""
+    """Answer if requests can be served; when not, 503, and `data.errors` names the dependencies that are missing."""
     dependencies = await services_of(request).readiness.look()
     missing = [FieldProblem((name,), state) for name, state in dependencies.items() if state != OK and name != REDIS]
     if missing:

@@ -130,7 +130,7 @@ async def export_preferences(
 async def preference_manifest(
     request: Request, lab: Annotated[Lab, for_keys(Scope.EXPORT)], query: Annotated[ExportQuery, Query()]
 ) -> Body:
-    """What the export of the same query holds: counts, what was left out, and a digest of its bytes."""
+    """Describe the export of the same query: counts, what was left out, and a digest of its bytes."""
     export = _export(request, lab, query)
     async for _ in export.parts():
         pass
@@ -151,7 +151,7 @@ async def preference_agreement(
     lab: Annotated[Lab, for_keys(Scope.LABEL, Scope.EXPORT)],
     query: Annotated[AgreementQuery, Query()],
 ) -> Body:
-    """How often rewards agree with the lab's human labels of the same comparisons."""
+    """Measure how often rewards agree with the lab's human labels of the same comparisons."""
     return answer(request, await services_of(request).preferences.agreement(lab, query.collection_slug))
 
 

@@ -17,7 +17,7 @@ from reward_server.api.access import for_keys
 from reward_server.api.answers import Events, answers, events
 from reward_server.api.body import JsonBody
 from reward_server.api.context import API_PREFIX, Body, IdempotencyKey, answer, services_of
-from reward_server.api.event_stream import EventStream, Seen
+from reward_server.api.event_stream import EventStream, ProgressSnapshot
 from reward_server.api.paging import PagedQuery, Pager
 from reward_server.api.query import QueryModel
 from reward_server.api.router import Router
@@ -82,7 +82,7 @@ async def list_training_runs(
     responses=answers(examples.TRAINING_RUN, 404),
 )
 async def read_training_run(request: Request, lab: Annotated[Lab, for_keys(*LOOK)], training_run_id: RunId) -> Body:
-    """How a run stands."""
+    """Return the state of a run."""
     return answer(request, await services_of(request).training_runs.get(lab, training_run_id))
 
 
@@ -140,7 +140,7 @@ async def read_training_metrics(
     training_run_id: RunId,
     query: Annotated[MetricsQuery, Query()],
 ) -> Body:
-    """What the learner has measured so far, oldest first: a record for every update and every evaluation."""
+    """Return the metrics of the learner so far, oldest first: a record for every update and every evaluation."""
     services = services_of(request)
     row = await services.training_runs.find(lab, training_run_id)
     pager = Pager(services.cursors, lab.lab_id, METRIC)
@@ -167,7 +167,7 @@ async def follow_training_run(
     runs, place = services_of(request).training_runs, MetricPlace(query.after)
     await runs.find(lab, training_run_id)
 
-    async def look(lab: Lab) -> Seen:
+    async def look(lab: Lab) -> ProgressSnapshot:
         nonlocal place
         row = await runs.find(lab, training_run_id)
         found = await runs.metrics(lab, training_run_id, place, EVENT_RECORDS)
@@ -177,7 +177,7 @@ async def follow_training_run(
         body = document(row)
         data = to_json(body | {"metrics": [each.record for each in found]})
         state = to_json(body | {"place": [place.step, place.kind]})
-        return Seen(data, state, is_over=not row.is_open and not has_more, has_more=has_more)
+        return ProgressSnapshot(data, state, is_over=not row.is_open and not has_more, has_more=has_more)
 
     return EventStream(request, lab, look)
 

@@ -1,4 +1,4 @@
-"""What an operator looks after: usage and budgets, keys, the audit log, and how the server is."""
+"""Pages for an operator: usage and budgets, keys, the audit log, and how the server is."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHARES = (0.5, 0.95, 0.99)
 
 @pages.read("/usage", like=labs_api.read_usage)
 async def usage(visit: Visit) -> Response:
-    """What the lab used, day by day, and its budgets."""
+    """The page of the lab's usage, day by day, and its budgets."""
     query = queries.read(visit, labs_api.UsageQuery)
     body = await labs_api.read_usage(visit.request, visit.lab, query)
     days = list(reversed(body["data"]))
@@ -72,7 +72,7 @@ async def revoke_key(visit: Visit, key_id: str) -> Response:
 
 @pages.read("/audit", like=keys_api.read_audit)
 async def audit(visit: Visit) -> Response:
-    """What was done, by whom and from where."""
+    """The page of the audit log."""
     query = queries.read(visit, keys_api.AuditQuery)
     body = await keys_api.read_audit(visit.request, visit.lab, query)
     return view.page(visit, "audit.html", rows=body["data"], more=body.get("next_cursor", ""))
@@ -80,7 +80,7 @@ async def audit(visit: Visit) -> Response:
 
 @pages.read("/health", like=HEALTH)
 async def health(visit: Visit) -> Response:
-    """What an operator sees first on a bad day; a part of the page asks again."""
+    """The page that an operator needs first on a bad day; a part of the page asks again."""
     services = visit.services
     if services.settings.metrics_need_a_key:
         visit.lab.require(Scope.OPERATE)

@@ -22,7 +22,7 @@ pages = Pages()
 
 
 class BoardQuery(QueryModel):
-    """Which table."""
+    """The choice of a table."""
 
     collection: queries.Text = ""
     version: Annotated[str, Field(max_length=64)] = ""
@@ -40,7 +40,7 @@ async def leaderboard(visit: Visit) -> Response:
 
 @pages.read("/agreement", like=preferences_api.preference_agreement)
 async def agreement(visit: Visit) -> Response:
-    """How often rewards agree with people, and where they do not."""
+    """The page on how often rewards agree with people, and where they do not."""
     services, lab = visit.services, visit.lab
     listed = await services.preferences.page(lab, limit=100, after=None, collection=None, source=Source.LABEL)
     apart = [each for each in listed.bodies if _disagrees(each)]
@@ -52,7 +52,7 @@ async def agreement(visit: Visit) -> Response:
 
 
 def _disagrees(label: dict[str, object]) -> bool:
-    """Whether the rewards prefer another side than the person did."""
+    """True if the rewards prefer another side than the person did."""
     a, b = label.get("reward_a"), label.get("reward_b")
     if not isinstance(a, float | int) or not isinstance(b, float | int):
         return False
