@@ -27,7 +27,7 @@ from scenarios.spelling import counted
 
 if TYPE_CHECKING:
     from reward_server.api.context import Services
-    from reward_server.server.standby import Place
+    from reward_server.server.standby import ListeningAddress
     from scenarios.library import Catalog
 
 BACKLOG = 2048
@@ -67,24 +67,23 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
     """Bind, start everything, and serve until a signal; which one it was."""
     import uvicorn
 
-    from reward_server.server.accepting import room_for, watch_accepting
+    from reward_server.server.accepting import room_for
     from reward_server.server.app import Ports, create_app
     from reward_server.server.connections import Connections
     from reward_server.server.http_protocol import BoundedHttpProtocol
     from reward_server.server.signals import Signals
     from reward_server.server.socket_protocol import MAX_MESSAGE_BYTES, PING_S, PONG_S
-    from reward_server.server.standby import Place, Relieved
+    from reward_server.server.standby import ListeningAddress, Relieved
     from reward_server.server.stopping import Stopping
 
     is_first = not (standby or settings.anchors.exists())
-    place = Place(settings, partial(bind, settings.host, settings.port))
+    place = ListeningAddress(settings, partial(bind, settings.host, settings.port))
     async with AsyncExitStack() as stack:
         if not standby:
             _take(place, stack, settings)
             # The port that was free, if any would do: learners that the server starts have to know it.
             settings = settings.model_copy(update={"port": place.listener.getsockname()[1]})
         signals = stack.enter_context(Signals())
-        watch_accepting(asyncio.get_running_loop())
         app = create_app(settings, ports=Ports(turn=place.turn if standby else None))
         # The lifespan is entered here and not by uvicorn, so that what stops it arrives as an error of ours.
         try:
@@ -127,7 +126,7 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
     return signals.first
 
 
-def _take(place: Place, stack: AsyncExitStack, settings: Settings) -> None:
+def _take(place: ListeningAddress, stack: AsyncExitStack, settings: Settings) -> None:
     """Bind the address; if a Labs server has it, the error says so."""
     try:
         place.bind(stack)

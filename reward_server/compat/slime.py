@@ -20,7 +20,7 @@ from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import Scope
 from reward_server.compat import examples
 from reward_server.compat.scoring import scored
-from reward_server.compat.target import Label, Target, target_of, transcript, without_special_tokens
+from reward_server.compat.target import Label, TargetLabel, target_of, transcript, without_special_tokens
 from trainer_client.wire import EvaluateRequest, Message, RequestModel, ResponseModel, Reward
 
 router = Router(prefix=f"{API_PREFIX}/compat", tags=["doors"])
@@ -80,7 +80,7 @@ async def slime_reward(
     return answer(request, result)
 
 
-def _target(sample: SlimeSample) -> Target:
+def _target(sample: SlimeSample) -> TargetLabel:
     target = target_of(sample.label, "label")
     if target.messages or isinstance(sample.prompt, str):
         return target

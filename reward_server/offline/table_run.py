@@ -14,8 +14,8 @@ from pathlib import Path
 from reward_server.offline.output import check_out, write
 from reward_server.offline.report import error_line
 from reward_server.offline.results import RESULTS, Result, ResultsFile
-from reward_server.offline.rows import Row
-from reward_server.offline.workers import Engine
+from reward_server.offline.rows import InputRow
+from reward_server.offline.workers import WorkerPool
 
 TOLD_ERRORS = 3
 
@@ -46,12 +46,16 @@ class Summary:
     first_errors: list[str] = field(default_factory=list)
     """A line for each of the first few."""
     workers: dict[str, Throughput] = field(default_factory=dict)
+    undecided: dict[str, int] = field(default_factory=dict)
+    """Criteria of a rubric that came with the command, and in how many conversations nobody could decide them."""
 
     def count(self, result: Result) -> None:
         """Count a result, of this run or of one before."""
         if result["status"] == "success":
             self.scored += 1
             self.rewards += result["reward"]
+            for criterion in result.get("undecided") or ():
+                self.undecided[criterion] = self.undecided.get(criterion, 0) + 1
             self.lowest, self.highest = min(self.lowest, result["reward"]), max(self.highest, result["reward"])
         else:
             self.failed += 1
@@ -71,7 +75,7 @@ def journal_of(out: Path) -> Path:
 
 
 def score_into(
-    out: Path, rows: Iterable[Row], engine: Engine, *, resume: bool, on_scored: Callable[[int], None]
+    out: Path, rows: Iterable[InputRow], engine: WorkerPool, *, resume: bool, on_scored: Callable[[int], None]
 ) -> Summary:
     """Score all rows; `on_scored` hears how many conversations are done.
 
@@ -108,7 +112,7 @@ def score_into(
     return summary
 
 
-def _pending(rows: Iterable[Row], done: set[int]) -> Iterator[Row]:
+def _pending(rows: Iterable[InputRow], done: set[int]) -> Iterator[InputRow]:
     return (row for row in rows if row.number not in done)
 
 

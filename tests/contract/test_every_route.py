@@ -11,8 +11,8 @@ import httpx2
 import pytest
 from fastapi.routing import iter_route_contexts
 
-from reward_server.api.openapi import build
 from reward_server.api.access import access_of
+from reward_server.api.openapi import build
 from reward_server.auth.lab import Plan
 from reward_server.auth.scopes import Scope
 from reward_server.console.mounting import routes as console_routes

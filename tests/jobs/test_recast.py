@@ -10,7 +10,7 @@ from personas.case.library import load_temperaments
 from reward_server.offline.recast import Recast
 from reward_server.offline.results import ResultsFile
 from reward_server.offline.rows import read_rows
-from reward_server.offline.run import Evaluation, Task
+from reward_server.offline.run import FileEvaluation, ScoringTask
 from reward_server.server.engine import OfflineEngine
 from scenarios.library import Library
 from tests.jobs.conftest import COLLECTION, SCENARIO
@@ -27,8 +27,8 @@ def recorded(library: Library) -> dict[str, Any]:
 
 async def rewards(engine: OfflineEngine, recast: Recast | None, source: Path, out: Path) -> list[float]:
     with ResultsFile(out, engine.scorer.scoring_version, resume=True) as results:
-        task = Task(COLLECTION, SCENARIO)
-        await Evaluation(engine.scorer, task, results, recast).run(read_rows(source), lambda row: None)
+        task = ScoringTask(COLLECTION, SCENARIO)
+        await FileEvaluation(engine.scorer, task, results, recast).run(read_rows(source), lambda row: None)
         return [result["reward"] for result in results.read()]
 
 
