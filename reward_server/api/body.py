@@ -48,7 +48,7 @@ CONVERSATION = Limit(4.0, 40_000)
 CONVERSATIONS = Limit(8.0, 200_000)
 
 
-class JsonBody(Body):
+class JsonBody(Body):  # type: ignore[misc]  # as the framework's own, which are of a class that is marked final
     """Declares a body in the signature of an endpoint: how large it may be, an example, and how it is checked."""
 
     def __init__(

@@ -26,8 +26,10 @@ class HotRoute(Route):
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **given: Any) -> None:
         super().__init__(path, endpoint, **given)
-        if self.body_model is None or self.declared_body is None:
+        declared = self.declared_body
+        if declared is None:
             raise TypeError(f"{path}: a hot call has a JsonBody")
+        self._declared = declared
         self._body_name = self.dependant.body_params[0].name
         usual = {"request", "lab", "key", self._body_name, *self.param_convertors}
         if set(inspect.signature(endpoint).parameters) != usual:
@@ -40,7 +42,7 @@ class HotRoute(Route):
             return
         request = Request(scope, receive, send)
         lab = await admit(request)
-        named = {self._body_name: await body_of(request, self.body_model, self.declared_body)}
+        named = {self._body_name: await body_of(request, self.body_model, self._declared)}
         key = idempotency_key(request)
         body = await self.endpoint(request=request, lab=lab, key=key, **named, **scope["path_params"])
         await json_response(to_json(body))(scope, receive, send)

@@ -1,4 +1,4 @@
-"""Scopes of keys. Every call of the API declares which of these open it (`api.operation`)."""
+"""Scopes of keys. Every call of the API declares which of these open it (`api.access`)."""
 
 from __future__ import annotations
 

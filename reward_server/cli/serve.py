@@ -67,7 +67,7 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
     """Bind, start everything, and serve until a signal; which one it was."""
     import uvicorn
 
-    from reward_server.server.accepting import room_for, watch_accepting
+    from reward_server.server.accepting import room_for
     from reward_server.server.app import Ports, create_app
     from reward_server.server.connections import Connections
     from reward_server.server.http_protocol import BoundedHttpProtocol
@@ -84,7 +84,6 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
             # The port that was free, if any would do: learners that the server starts have to know it.
             settings = settings.model_copy(update={"port": place.listener.getsockname()[1]})
         signals = stack.enter_context(Signals())
-        watch_accepting(asyncio.get_running_loop())
         app = create_app(settings, ports=Ports(turn=place.turn if standby else None))
         # The lifespan is entered here and not by uvicorn, so that what stops it arrives as an error of ours.
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Request, Response
+from fastapi import Request
 
 from reward_server.access import collection_for, scenario_for, visible_collections
 from reward_server.api import examples
@@ -57,7 +57,7 @@ async def read_scenario(
     return answer(request, {**_scenario(found), "personas": list(found.personas), "tool_definitions": tools})
 
 
-def _catalog(request: Request, lab: Lab) -> Response:
+def _catalog(request: Request, lab: Lab) -> Body:
     visible = visible_collections(lab, services_of(request).catalog)
     return answer(request, {"collections": [_collection(found) for found in visible]})
 
