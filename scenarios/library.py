@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,12 @@ from scenarios.agents import SUFFIX as AGENTS
 from scenarios.agents import load_agents
 from scenarios.background import SUFFIX as BACKGROUND
 from scenarios.background import fitting, load_background
+from scenarios.drawing import Kin
 from scenarios.lint import COLLECTIONS, LoadedCollection, load_collection
 from scenarios.schema import CollectionCard, NaturalAgents, ScenarioCard, ScenarioFile, ScenarioSecrets
 from scenarios.turns import SUFFIX as TURNS
 from scenarios.turns import LabelledTurn, examples_of, load_turns
+from scenarios.variants import BASE, lent_to
 from scenarios.whole import without_shorthand
 from scenarios.yamlfile import Finding, ScenarioError
 
@@ -37,6 +39,8 @@ class PublicScenario:
     dimensions: tuple[str, ...]
     personas: tuple[str, ...]
     """Slugs of the temperaments that `config.persona_slug` may name; the first is the default."""
+    splits: tuple[str, ...] = ()
+    """What `config.split` may name: those of the scenario's variants; none if it has no variants."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,9 @@ class SealedScenario:
     case: CompiledCase = field(repr=False)
     topics: Mapping[str, Topic] = field(repr=False)
     foreign: tuple[str, ...] = field(repr=False)
+    variant: str = field(default=BASE, repr=False)
+    split: str | None = field(default=None, repr=False)
+    """What the variant is for; None where the scenario has no others."""
 
     @property
     def name(self) -> str:
@@ -83,19 +90,32 @@ class SealedScenario:
 class Vault:
     """The private half of a library. Only scoring, episodes, judges and jobs may hold one."""
 
-    def __init__(self, sealed: Mapping[tuple[str, str], SealedScenario]) -> None:
-        self._sealed = dict(sealed)
+    def __init__(self, sealed: Mapping[tuple[str, str], Sequence[SealedScenario]]) -> None:
+        """Each scenario with its variants, itself first."""
+        self._kin = {name: Kin(variants) for name, variants in sealed.items()}
 
     def open(self, collection: str, scenario: str) -> SealedScenario:
-        """The sealed scenario; `KeyError` when there is none."""
-        return self._sealed[collection, scenario]
+        """The sealed scenario as its own file tells it; `KeyError` when there is none, here and below."""
+        return self._kin[collection, scenario].variants[0]
+
+    def variants(self, collection: str, scenario: str) -> tuple[SealedScenario, ...]:
+        """The scenario and its other variants."""
+        return self._kin[collection, scenario].variants
+
+    def drawn(self, collection: str, scenario: str, seed: int, split: str | None = None) -> SealedScenario:
+        """The variant that is played with a seed."""
+        return self._kin[collection, scenario].drawn(seed, split)
+
+    def heard(self, collection: str, scenario: str, opening: str, lines: Iterable[str] = ()) -> SealedScenario:
+        """The variant that a conversation is about, by what its persona said."""
+        return self._kin[collection, scenario].heard(opening, lines)
 
     def names(self) -> tuple[tuple[str, str], ...]:
         """All (collection, scenario) pairs, sorted."""
-        return tuple(sorted(self._sealed))
+        return tuple(sorted(self._kin))
 
     def __repr__(self) -> str:
-        return f"<Vault: {len(self._sealed)} scenarios>"
+        return f"<Vault: {len(self._kin)} scenarios>"
 
 
 @dataclass(frozen=True)
@@ -175,7 +195,7 @@ def labelled_turns(library: Library, root: Path | None = None) -> dict[str, tupl
 
 def _assemble(root: Path, collections: Mapping[str, LoadedCollection], *, turns: bool) -> Library:
     public: dict[str, PublicCollection] = {}
-    sealed: dict[tuple[str, str], SealedScenario] = {}
+    sealed: dict[tuple[str, str], list[SealedScenario]] = {}
     contents: dict[str, Any] = {}
     for slug, loaded in sorted(collections.items()):
         contents[slug] = {key: value for key, value in loaded.document.data.items() if key != "criteria"}
@@ -188,16 +208,27 @@ def _assemble(root: Path, collections: Mapping[str, LoadedCollection], *, turns:
             asides = [entry.model_dump(mode="json") for entry in (*background, *common)]
             data = without_shorthand(document.data)
             contents[f"{slug}/{name}"] = [data, examples.topics, examples.commitments, asides]
-            cards[name] = _public(file)
-            sealed[slug, name] = _seal(slug, file, loaded, examples, background, common)
+            variants = loaded.variants.get(name, ())
+            split = loaded.base_splits.get(name)
+            cards[name] = _public(file, [split, *(each.change.variant.split for each in variants)] if split else ())
+            base = _seal(slug, file, loaded, examples, background, common)
+            sealed[slug, name] = [replace(base, split=split)]
+            for each in variants:
+                common = fitting(loaded.background, each.background, each.file.private.persona, topics)
+                lent = lent_to(each.change, file, each.file, examples)
+                own = _seal(slug, each.file, loaded, lent, each.background, common)
+                sealed[slug, name].append(replace(own, variant=each.change.variant.id, split=each.change.variant.split))
+                asides = [entry.model_dump(mode="json") for entry in (*each.background, *common)]
+                data = without_shorthand(each.document.data)
+                contents[f"{slug}/{name}/{own.variant}"] = [data, lent.topics, lent.commitments, asides]
         public[slug] = PublicCollection(loaded.file.public, cards)
     canonical = json.dumps(contents, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return Library(Catalog(public), Vault(sealed), hashlib.sha256(canonical.encode()).hexdigest())
 
 
-def _public(file: ScenarioFile) -> PublicScenario:
+def _public(file: ScenarioFile, splits: Iterable[str]) -> PublicScenario:
     dimensions = tuple(dimension.name for dimension in file.private.rubric.dimensions)
-    return PublicScenario(file.public, dimensions, file.private.persona.temperaments)
+    return PublicScenario(file.public, dimensions, file.private.persona.temperaments, tuple(sorted(set(splits))))
 
 
 def _seal(  # noqa: PLR0917 (all that a scenario is made of)
