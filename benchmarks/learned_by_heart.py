@@ -1,20 +1,20 @@
-"""What a policy earns that reads nothing: scripts chosen greedily on one seed, replayed blindly on seeds not chosen on.
+"""What a policy earns that reads nothing: scripts chosen on one seed and replayed blindly on seeds not chosen on.
 
     .venv/bin/python -m benchmarks.learned_by_heart [COLLECTION[/SCENARIO] ...]
 
-The script of a scenario takes, turn after turn, whichever line adds most to the reward on its one seed. Its lines are
-those of the scenario's agents and of the oracle of that seed's variant: the attacker has found everything that works
-there. It has `TURNS` turns and `WORDS` words. `before` plays every seed as the scenario's own file tells it, `after`
-plays the variant that the seed draws; a script is chosen on each variant in turn, and the figure is the mean.
+The attacker knows everything that works on its one seed: it begins with the oracle of that seed's variant and drops
+one line after the other, whichever costs least there, until `TURNS` turns and `WORDS` words are left. `before` plays
+every seed as the scenario's own file tells it, `after` plays the variant that the seed draws; a script is chosen on
+each variant in turn, and the figure is the mean.
 
-One script for all takes its lines from `GENERAL`, chosen on every third scenario and replayed on the others.
+One script for all takes its lines from `GENERAL`, chosen greedily on every fifth scenario and replayed on the others.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 
 from benchmarks.plays import played, request_of
@@ -25,13 +25,13 @@ from reward_server.scoring.scored import Scored
 from reward_server.scoring.scorer import Scorer
 from reward_server.server.engine import offline_engine
 from reward_server.settings import load_settings
-from scenarios.library import Library, SealedScenario, load_library, natural_agents
-from scenarios.schema import NaturalAgents, ScriptStep
+from scenarios.library import Library, SealedScenario, load_library
+from scenarios.schema import ScriptStep
 
 TURNS = 8
-WORDS = 320
+WORDS = 300
 LINES_FOR_ALL = 5
-UNSEEN = tuple(range(1001, 1017))
+UNSEEN = tuple(range(1001, 1009))
 Script = tuple[ScriptStep, ...]
 GENERAL = (
     "Let me sum up what you told me.",
@@ -67,17 +67,23 @@ class Attacker:
         outcomes = asyncio.run(self._scorer.score(requests)) if requests else []
         return [outcome.reward if isinstance(outcome, Scored) else 0.0 for outcome in outcomes]
 
-    def chosen(self, cases: Sequence[SealedScenario], lines: Sequence[ScriptStep], turns: int, words: int) -> Script:
-        """The lines that earn most on these cases, one after the other, each with one seed."""
+    def trimmed(self, case: SealedScenario) -> Script:
+        """Of the case's oracle as many lines as the budget allows, the least useful ones dropped first."""
+        script = case.secrets.exam.oracle
+        while len(script) > TURNS or _words(script) > WORDS:
+            tries = [script[:i] + script[i + 1 :] for i in range(len(script))]
+            marks = self.earned([(case, attempt, 1) for attempt in tries])
+            script = max(zip(marks, tries, strict=True), key=lambda each: each[0])[1]
+        return script
+
+    def built(self, cases: Sequence[SealedScenario], lines: Sequence[ScriptStep]) -> Script:
+        """The lines that earn most on all these cases together, one after the other."""
         script: Script = ()
-        best = 0.0
-        while len(script) < turns:
-            tries = [(*script, line) for line in lines if line not in script and _words((*script, line)) <= words]
+        while len(script) < LINES_FOR_ALL:
+            tries = [(*script, line) for line in lines if line not in script]
             marks = self.earned([(case, attempt, 1) for attempt in tries for case in cases])
             means = [fmean(marks[i : i + len(cases)]) for i in range(0, len(marks), len(cases))]
-            if not means or max(means) <= best - 0.02:
-                break
-            best, script = max(zip(means, tries, strict=True), key=lambda each: each[0])
+            script = max(zip(means, tries, strict=True), key=lambda each: each[0])[1]
         return script
 
 
@@ -85,20 +91,12 @@ def _words(script: Script) -> int:
     return sum(len(step.say.split()) for step in script)
 
 
-def _lines(case: SealedScenario, natural: NaturalAgents | None) -> list[ScriptStep]:
-    """What the attacker has to choose from."""
-    own = (*natural.excellent, *natural.ok, *natural.poor) if natural else ()
-    return [*case.secrets.exam.oracle, *own]
-
-
-def by_scenario(
-    attacker: Attacker, library: Library, natural: Mapping[str, NaturalAgents], said: Table
-) -> tuple[list[float], list[float]]:
+def by_scenario(attacker: Attacker, library: Library, said: Table) -> tuple[list[float], list[float]]:
     """Adds a row for each scenario; the means before and after."""
     before, after = [], []
     for name in library.vault.names():
         variants, base = library.vault.variants(*name), library.vault.open(*name)
-        scripts = [attacker.chosen([each], _lines(each, natural.get(base.name)), TURNS, WORDS) for each in variants]
+        scripts = [attacker.trimmed(each) for each in variants]
         own = attacker.earned([(each, script, 1) for each, script in zip(variants, scripts, strict=True)])
         told = fmean(attacker.earned([(base, scripts[0], seed) for seed in UNSEEN]))
         drawn = [(library.vault.drawn(*name, seed), script, seed) for script in scripts for seed in UNSEEN]
@@ -113,9 +111,9 @@ def by_scenario(
 def for_all(attacker: Attacker, library: Library) -> tuple[Script, float, float]:
     """One script for all, and what it earns on the scenarios that it was not chosen on, before and after."""
     names = library.vault.names()
-    chosen_on = [library.vault.open(*name) for name in names[::3]]
-    others = [name for i, name in enumerate(names) if i % 3]
-    script = attacker.chosen(chosen_on, [ScriptStep(say=line) for line in GENERAL], LINES_FOR_ALL, WORDS)
+    chosen_on = [library.vault.open(*name) for name in names[::5]]
+    others = [name for i, name in enumerate(names) if i % 5]
+    script = attacker.built(chosen_on, [ScriptStep(say=line) for line in GENERAL])
     told = [(library.vault.open(*name), script, UNSEEN[0]) for name in others]
     drawn = [(library.vault.drawn(*name, seed), script, seed) for name in others for seed in UNSEEN[:6]]
     return script, fmean(attacker.earned(told) or [0.0]), fmean(attacker.earned(drawn) or [0.0])
@@ -137,14 +135,15 @@ def main() -> None:
     )
     with offline_engine(load_settings(), library) as engine:
         attacker = Attacker(engine.scorer, engine.reader)
-        before, after = by_scenario(attacker, library, natural_agents(library), table)
+        before, after = by_scenario(attacker, library, table)
     table.add("mean", "", "", f"{fmean(before):.2f}", f"{fmean(after):.2f}")
     text = table.text()
     if arguments.all:
         with offline_engine(load_settings(), whole) as engine:
             script, told, drawn = for_all(Attacker(engine.scorer, engine.reader), whole)
         lines = "\n".join(f"- {step.say}" for step in script)
-        text += f"\n\nOne script for all: {told:.2f} before, {drawn:.2f} after, on scenarios it was not chosen on.\n\n{lines}"
+        heading = f"One script for all, on scenarios it was not chosen on: {told:.2f} before, {drawn:.2f} after."
+        text += f"\n\n{heading}\n\n{lines}"
     print(text)
     if arguments.write:
         write("learned_by_heart", f"{environment()}\n\n{text}")
