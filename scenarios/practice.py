@@ -14,7 +14,8 @@ from typing import Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from personas.case.schema import Background, Commitment, Denial, Fact, Identifier, Line, PrivateModel
+from personas.case.private import PrivateModel
+from personas.case.schema import Background, Commitment, Denial, Fact, Identifier, Line
 from scenarios.turns import SUFFIX, LabelledTurn
 from scenarios.yamlfile import Document, Finding, ScenarioError, load, relative_name
 

@@ -66,9 +66,12 @@ class Aside:
 
 
 def may_recall(hearing: Hearing) -> list[Sentence]:
-    """The sentences that the background may have an answer to."""
+    """The sentences that the background may have an answer to.
+
+    Of a turn about the talk itself all that asks ("Am I talking to a machine?"): a persona stays in its role.
+    """
     if hearing.unclear:
-        return []
+        return [s for s in hearing.reading.sentences if s.does(Act.META) and not s.does(Act.RUDE) and is_question(s)]
     answered = {heard.quote for heard in hearing.answered}
     spoken = hearing.reading.readable
     offer = next((number for number, sentence in enumerate(spoken) if sentence.does(Act.PROPOSE)), len(spoken))
