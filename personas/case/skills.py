@@ -177,7 +177,7 @@ def _try(way: Way, trial: Mapping[str, Value]) -> None:
 class _Teller(Formatter):
     """Numbers as people say them. Reaches no attribute and no item."""
 
-    def get_field(self, field_name: str, args: object, kwargs: Mapping[str, Value]) -> tuple[Value, str]:  # type: ignore[override]
+    def get_field(self, field_name: str, args: object, kwargs: Mapping[str, Value]) -> tuple[Value, str]:
         return kwargs[field_name], field_name
 
     def format_field(self, value: Value, format_spec: str) -> str:

@@ -84,7 +84,7 @@ def _readings(
     own = measured(spoken[-1].text)
     if own:
         yield (spoken[-1],), own
-    given, quotes = own, (spoken[-1],)
+    given, quotes = own, tuple(spoken[-1:])
     for sentence in reversed(spoken[:-1]):
         more = () if _reports(sentence) else measured(sentence.text)
         if more:
