@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from personas.case.compiled import CompiledCase
-from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
+from personas.reading.acts import Act, ReadCandidate, Reading, Sentence, Stance
 from personas.reading.reader import Reader, Turn
 from reward_server.exam.breaches import unfired
 from scenarios.agents import load_agents, load_breaches
@@ -24,7 +24,7 @@ class Hears(Reader):
     version = "hears"
 
     def __init__(self, name: str, confidence: float) -> None:
-        self._found = (Candidate(name, confidence),)
+        self._found = (ReadCandidate(name, confidence),)
 
     def read(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
         propose = frozenset({Act.PROPOSE})
