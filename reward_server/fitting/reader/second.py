@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -183,7 +184,11 @@ def train_second(
 
     batches = drawn()
     head = [net.hidden.weight, net.hidden.bias, net.out.weight, net.out.bias, net.scale]
-    optimizer = AdamW([{"params": list(net.upper.parameters()), "weight_decay": 0.01}, {"params": head}])
+    groups: list[dict[str, Any]] = [
+        {"params": list(net.upper.parameters()), "weight_decay": 0.01},
+        {"params": head},
+    ]
+    optimizer = AdamW(groups)
     # The number of pairs differs a little between passes.
     steps = epochs * (len(batches) + 4)
     schedule = OneCycleLR(optimizer, [RATE, HEAD_RATE], total_steps=steps, pct_start=0.1)
