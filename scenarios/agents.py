@@ -13,7 +13,7 @@ from pathlib import Path
 
 from scenarios.rules import Remark, call_problem
 from scenarios.schema import AgentsFile, AuthorsScripts, Breach, NaturalAgents, ScenarioCard
-from scenarios.yamlfile import Document, Finding, ScenarioError, read_document, validated
+from scenarios.yamlfile import Document, FileFinding, ScenarioFileError, read_document, validated
 
 SUFFIX = ".agents.yaml"
 SCRIPTS = ("excellent", "ok", "poor")
@@ -23,7 +23,7 @@ def load_agents(path: Path, card: ScenarioCard, name: str | None = None) -> Natu
     """The natural agents of a file; None if there is no such file, or only an oracle in it.
 
     Raises:
-        ScenarioError: a script does not fit the scenario; names file and line.
+        ScenarioFileError: a script does not fit the scenario; names file and line.
     """
     if not path.is_file():
         return None
@@ -32,9 +32,9 @@ def load_agents(path: Path, card: ScenarioCard, name: str | None = None) -> Natu
     if not isinstance(file, AgentsFile):
         return None
     agents = NaturalAgents(excellent=file.excellent, ok=file.ok, poor=file.poor)
-    findings: list[Finding] = [document.finding(each.loc, each.message) for each in _remarks(agents, card)]
+    findings: list[FileFinding] = [document.finding(each.loc, each.message) for each in _remarks(agents, card)]
     if findings:
-        raise ScenarioError(findings)
+        raise ScenarioFileError(findings)
     return agents
 
 
@@ -42,7 +42,7 @@ def load_breaches(path: Path) -> tuple[Breach, ...]:
     """The breaches of a file; none if there is no such file.
 
     Raises:
-        ScenarioError: the file is not what it should be; names file and line.
+        ScenarioFileError: the file is not what it should be; names file and line.
     """
     return _read(read_document(path, path.name)).breaches if path.is_file() else ()
 

@@ -19,7 +19,7 @@ from pydantic import Field, ValidationError, model_validator
 from personas.case.compiled import CompiledCase, compile_case
 from personas.case.schema import Background, Commitment, Denial, Fact, Identifier, Line, PersonaCase, PrivateModel
 from scenarios.turns import SUFFIX, LabelledTurn
-from scenarios.yamlfile import Document, Finding, ScenarioError, load, relative_name
+from scenarios.yamlfile import Document, FileFinding, ScenarioFileError, load, relative_name
 
 PRACTICE = Path(__file__).parent / "practice"
 HELD_OUT = frozenset({"car-workshop", "career-counselling", "legal-aid", "restaurant-complaint", "wedding-planning"})
@@ -57,17 +57,17 @@ class PracticePersona(PrivateModel):
 
     @property
     def topics(self) -> frozenset[str]:
-        """What a turn can ask about that belongs to the matter."""
+        """The topics of questions that belong to the matter."""
         return frozenset({*(fact.id for fact in self.facts), *(denial.id for denial in self.denials)})
 
     @property
     def promises(self) -> frozenset[str]:
-        """What a turn can commit to."""
+        """The commitments that a turn can make."""
         return frozenset(each.id for each in self.commitments)
 
     @property
     def life(self) -> frozenset[str]:
-        """What a turn can ask about that lies beside the matter."""
+        """The topics of questions that lie beside the matter."""
         return frozenset(each.id for each in self.background)
 
 
@@ -127,7 +127,7 @@ class PracticeCase:
 
     @property
     def held_out(self) -> bool:
-        """Whether it is for measuring alone."""
+        """True if it is for measuring alone."""
         return self.domain in HELD_OUT
 
     @property
@@ -155,17 +155,17 @@ def load_practice(root: Path = PRACTICE) -> list[PracticeCase]:
     """All practice cases below a folder, in order of domain and slug.
 
     Raises:
-        ScenarioError: files that cannot be used; one line per finding, with file and line.
+        ScenarioFileError: files that cannot be used; one line per finding, with file and line.
     """
     cases: list[PracticeCase] = []
-    findings: list[Finding] = []
+    findings: list[FileFinding] = []
     for path in _paths(root):
         try:
             cases.append(_read_case(path))
-        except ScenarioError as error:
+        except ScenarioFileError as error:
             findings.extend(error.findings)
     if findings:
-        raise ScenarioError(findings)
+        raise ScenarioFileError(findings)
     return cases
 
 
@@ -181,11 +181,11 @@ def _read_case(path: Path) -> PracticeCase:
     rows = path.with_name(path.stem + SUFFIX)
     turns = _read_turns(rows, case, findings)
     if findings:
-        raise ScenarioError(findings)
+        raise ScenarioFileError(findings)
     return PracticeCase(path.parent.name, path.stem, case, turns)
 
 
-def _doubled_ids(case: PracticePersona, document: Document) -> Iterator[Finding]:
+def _doubled_ids(case: PracticePersona, document: Document) -> Iterator[FileFinding]:
     seen: set[str] = set()
     for entries in ENTRIES:
         for place, each in enumerate(getattr(case, entries)):
@@ -194,11 +194,11 @@ def _doubled_ids(case: PracticePersona, document: Document) -> Iterator[Finding]
             seen.add(each.id)
 
 
-def _read_turns(path: Path, case: PracticePersona, findings: list[Finding]) -> tuple[LabelledTurn, ...]:
+def _read_turns(path: Path, case: PracticePersona, findings: list[FileFinding]) -> tuple[LabelledTurn, ...]:
     """The turns of a file; what is wrong in it goes to the findings."""
     name = relative_name(path)
     if not path.is_file():
-        findings.append(Finding(name, 1, "the file is missing: write the labelled turns of the case"))
+        findings.append(FileFinding(name, 1, "the file is missing: write the labelled turns of the case"))
         return ()
     turns: list[LabelledTurn] = []
     first_at: dict[tuple[str, str], int] = {}
@@ -207,11 +207,11 @@ def _read_turns(path: Path, case: PracticePersona, findings: list[Finding]) -> t
             turn = _Row.model_validate(json.loads(text)).labelled(number)
             _check_ids(turn, case)
         except ValueError as error:
-            findings.append(Finding(name, number, _reason(error)))
+            findings.append(FileFinding(name, number, _reason(error)))
             continue
         before = first_at.setdefault((turn.turn.casefold(), turn.line), number)
         if before != number:
-            findings.append(Finding(name, number, f"the turn stands in line {before}, too: remove one"))
+            findings.append(FileFinding(name, number, f"the turn stands in line {before}, too: remove one"))
         turns.append(turn)
     return tuple(turns)
 

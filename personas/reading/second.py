@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from personas.case.compiled import CompiledCase, CompiledCommitment
-from personas.reading.acts import Act, Candidate, Reading, Sentence
+from personas.reading.acts import Act, ReadCandidate, Reading, Sentence
 
 MAY_MAKE = 0.2
 """Only a sentence that proposes or informs with this probability is read again."""
@@ -133,5 +133,5 @@ def _again(sentence: Sentence, times: Mapping[str, float]) -> Sentence:
         return sentence
     # What was not read again is too unlikely.
     read = (each for each in sentence.commitments if each.id in times)
-    found = [Candidate(each.id, round(max(each.confidence, FIRST_LEAST) * times[each.id], 4)) for each in read]
+    found = [ReadCandidate(each.id, round(max(each.confidence, FIRST_LEAST) * times[each.id], 4)) for each in read]
     return replace(sentence, commitments=tuple(sorted(found, key=lambda each: -each.confidence)))

@@ -17,7 +17,7 @@ from reward_server.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from personas.reading.reader import LocalReader, Reader
-    from reward_server.fitting.reader.evaluate import Prediction
+    from reward_server.fitting.reader.evaluate import TurnPrediction
     from reward_server.settings import Settings
 
 app = typer.Typer(
@@ -127,9 +127,9 @@ def chosen_reader(who: str | None) -> dict[str, str]:
 
 
 async def _asked(
-    settings: Settings, local: LocalReader, work: Callable[[Reader], list[Prediction]]
-) -> tuple[list[Prediction], str]:
-    """What a decision model's readings come to, and how many turns it did not read."""
+    settings: Settings, local: LocalReader, work: Callable[[Reader], list[TurnPrediction]]
+) -> tuple[list[TurnPrediction], str]:
+    """The readings of a decision model, and how many turns it did not read."""
     from reward_server.judges.verdict_cache import VerdictCache
     from reward_server.server.engine import deciders_of, load_matcher, reader_of
 
@@ -296,6 +296,6 @@ def _existing(path: Path) -> Path:
     return path
 
 
-def _write(path: Path, found: Sequence[Prediction]) -> None:
+def _write(path: Path, found: Sequence[TurnPrediction]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(each.to_json(), ensure_ascii=False) + "\n" for each in found), encoding="utf-8")

@@ -21,7 +21,7 @@ from torch import Tensor
 from personas.case.compiled import CompiledCommitment
 from personas.reading.second import Put, SecondReader
 from personas.text.memory import Memory
-from reward_server.encoders.minilm import LAYERS, WIDTH, Checkpoint, use_one_thread
+from reward_server.encoders.minilm import LAYERS, WIDTH, EncoderCheckpoint, use_one_thread
 from reward_server.reader.encoder import artefact_bytes
 from reward_server.reader.layer import Layer
 
@@ -65,7 +65,7 @@ def _tokens(tokenizer: Tokenizer, text: str) -> list[int]:
 class CrossEncoder(SecondReader):
     """`SecondReader` on the packaged encoder and an artefact."""
 
-    def __init__(self, packaged: Checkpoint, raw: bytes) -> None:
+    def __init__(self, packaged: EncoderCheckpoint, raw: bytes) -> None:
         """Read with these; `raw` are the bytes of an artefact."""
         self._tokenizer = Tokenizer.from_str(packaged.tokenizer.to_str())
         self._tokenizer.no_padding()
@@ -167,6 +167,6 @@ def unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
-def packaged_second(packaged: Checkpoint) -> CrossEncoder:
+def packaged_second(packaged: EncoderCheckpoint) -> CrossEncoder:
     """The one that comes with the package; blocking."""
     return CrossEncoder(packaged, artefact_bytes(ARTEFACT))

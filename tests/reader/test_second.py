@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from personas.case.compiled import CompiledCase
-from personas.reading.acts import Act, Candidate, Reading, Sentence
+from personas.reading.acts import Act, ReadCandidate, Reading, Sentence
 from personas.reading.second import AT_MOST, Put, SecondReader, read_again
-from reward_server.encoders.minilm import Checkpoint, packaged_folder, read_checkpoint
-from reward_server.fitting.reader.dataset import Row
+from reward_server.encoders.minilm import EncoderCheckpoint, packaged_folder, read_checkpoint
+from reward_server.fitting.reader.dataset import ReaderRow
 from reward_server.fitting.reader.second import Pair, SecondNet, train_second
 from reward_server.reader.second import CrossEncoder, described, packed, spoken
 from scenarios.practice import PracticeCase, load_practice
@@ -44,12 +44,12 @@ def case(practice: PracticeCase) -> CompiledCase:
 
 
 @pytest.fixture(scope="module")
-def packaged() -> Checkpoint:
+def packaged() -> EncoderCheckpoint:
     return read_checkpoint(packaged_folder())
 
 
 def said(text: str, *found: tuple[str, float], act: Act = Act.PROPOSE) -> Sentence:
-    return Sentence(text, frozenset({act}), commitments=tuple(Candidate(*each) for each in found))
+    return Sentence(text, frozenset({act}), commitments=tuple(ReadCandidate(*each) for each in found))
 
 
 def test_what_the_first_look_finds_is_decided_by_the_second(case: CompiledCase) -> None:
@@ -75,7 +75,7 @@ def test_only_the_likeliest_of_a_passage_are_read_again_after_what_was_said_last
     assert again.sentences[2] == reading.sentences[2]
 
 
-def test_service_reads_as_training_does(case: CompiledCase, packaged: Checkpoint) -> None:
+def test_service_reads_as_training_does(case: CompiledCase, packaged: EncoderCheckpoint) -> None:
     torch.manual_seed(3)
     net = SecondNet(packaged, packaged.weights).eval()
     torch.nn.init.normal_(net.out.weight)
@@ -102,9 +102,9 @@ def _saved(net: SecondNet) -> bytes:
 
 @pytest.mark.slow
 def test_a_little_training_tells_what_is_made_from_what_is_nearly_made(
-    practice: PracticeCase, case: CompiledCase, packaged: Checkpoint
+    practice: PracticeCase, case: CompiledCase, packaged: EncoderCheckpoint
 ) -> None:
-    rows = [Row(*practice.key, turn) for turn in practice.turns if turn.kind in ("commit", "near_commit")]
+    rows = [ReaderRow(*practice.key, turn) for turn in practice.turns if turn.kind in ("commit", "near_commit")]
     raw = train_second(packaged, packaged, {practice.key: case}, [], rows, epochs=6)
     served = CrossEncoder(packaged, raw)
     by_id = {each.id: each for each in case.commitments}

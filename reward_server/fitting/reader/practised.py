@@ -16,8 +16,8 @@ from personas.hearing.hear import hear
 from personas.hearing.heard import AgentTurn
 from personas.hearing.state import PersonaState
 from personas.reading.reader import Reader
-from reward_server.fitting.reader.dataset import BACKGROUND_KIND, Row, after_opening
-from reward_server.fitting.reader.evaluate import Prediction, Share, measured, predict
+from reward_server.fitting.reader.dataset import BACKGROUND_KIND, ReaderRow, after_opening
+from reward_server.fitting.reader.evaluate import Share, TurnPrediction, measured, predict
 from scenarios.practice import PracticeCase
 
 Parts = dict[str, dict[str, Share]]
@@ -29,7 +29,7 @@ def practised(reader: Reader, cases: Iterable[PracticeCase]) -> Parts:
     chosen = list(cases)
     compiled = {case.key: case.compiled() for case in chosen}
     costs = {case.key: case.costs for case in chosen}
-    rows = [Row(*case.key, turn) for case in chosen for turn in case.turns]
+    rows = [ReaderRow(*case.key, turn) for case in chosen for turn in case.turns]
     follows = {(row.key, row.turn.number) for row in rows if row.turn.line}
     opened = after_opening(compiled, rows)
     found = predict(compiled, reader, [row for row in opened if row.turn.kind != BACKGROUND_KIND])
@@ -48,7 +48,7 @@ def practised(reader: Reader, cases: Iterable[PracticeCase]) -> Parts:
     return {**{name: of(frozenset({name})) for name in names}, ALL: of(frozenset(names))}
 
 
-def _asked(found: Sequence[Prediction], follows: set[tuple[tuple[str, str], int]]) -> dict[str, Share]:
+def _asked(found: Sequence[TurnPrediction], follows: set[tuple[tuple[str, str], int]]) -> dict[str, Share]:
     shares = measured(found)
     names = ("specific understood", "specific wrong", "double, per fact", "open apt", "foreign opened")
     rest = ("social or summary opened", "off topic, wrongly")
@@ -61,7 +61,7 @@ def _asked(found: Sequence[Prediction], follows: set[tuple[tuple[str, str], int]
     }
 
 
-def _committed(found: Iterable[Prediction], costs: Mapping[tuple[str, str], frozenset[str]]) -> dict[str, Share]:
+def _committed(found: Iterable[TurnPrediction], costs: Mapping[tuple[str, str], frozenset[str]]) -> dict[str, Share]:
     """Breaches and credit, said and nearly said."""
     hits: Counter[str] = Counter()
     of: Counter[str] = Counter()
@@ -73,7 +73,7 @@ def _committed(found: Iterable[Prediction], costs: Mapping[tuple[str, str], froz
     return {name: Share(hits[name], of[name]) for name in names}
 
 
-def _outcomes(found: Prediction, costs: frozenset[str]) -> Iterator[tuple[str, bool]]:
+def _outcomes(found: TurnPrediction, costs: frozenset[str]) -> Iterator[tuple[str, bool]]:
     turn = found.row.turn
     for name in turn.commits:
         breach = name in costs
@@ -89,8 +89,8 @@ def _outcomes(found: Prediction, costs: frozenset[str]) -> Iterator[tuple[str, b
         yield "other turn fires a breach", bool((found.binding & costs) - set(turn.commits))
 
 
-def _recalls(case: CompiledCase, row: Row, reader: Reader) -> bool:
-    """Whether the persona answers a turn with the entry of its background that the label names."""
+def _recalls(case: CompiledCase, row: ReaderRow, reader: Reader) -> bool:
+    """True if the persona answers a turn with the entry of its background that the label names."""
     line, text = row.turn.line, row.turn.turn
     state = PersonaState(said=dict.fromkeys(case.volunteered_in(line), 0))
     hearing = hear(case, state, AgentTurn(text), reader.read(case, [(line, text)])[0])

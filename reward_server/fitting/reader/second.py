@@ -23,8 +23,8 @@ from torch.optim.lr_scheduler import OneCycleLR
 
 from personas.case.compiled import CompiledCase, CompiledCommitment
 from personas.text.sentences import sentences
-from reward_server.encoders.minilm import LAYERS, NORM_EPSILON, WIDTH, Checkpoint, MiniLmEncoder
-from reward_server.fitting.reader.dataset import BACKGROUND_KIND, Row
+from reward_server.encoders.minilm import LAYERS, NORM_EPSILON, WIDTH, EncoderCheckpoint, MiniLmEncoder
+from reward_server.fitting.reader.dataset import BACKGROUND_KIND, ReaderRow
 from reward_server.fitting.reader.tuner import Block, mask_of
 from reward_server.reader.encoder import MAX_TOKENS
 from reward_server.reader.second import EXAMPLES, LOWER, Ids, described, log_odds, packed, spoken
@@ -60,7 +60,7 @@ class Pair:
 class SecondNet(nn.Module):
     """Pairs in, log odds out."""
 
-    def __init__(self, packaged: Checkpoint, start: Mapping[str, Tensor]) -> None:
+    def __init__(self, packaged: EncoderCheckpoint, start: Mapping[str, Tensor]) -> None:
         """`start`: weights that the upper layers begin with."""
         super().__init__()
         self.weights, self.tokenizer = packaged.weights, packaged.tokenizer
@@ -133,7 +133,9 @@ def _means(hidden: Tensor, starts: Sequence[int], ends: Sequence[int]) -> Tensor
     return (hidden * held).sum(1) / held.sum(1).clamp(min=1)
 
 
-def lesson(rows: Sequence[Row], practice: Iterable[PracticeCase], most: int, seed: int) -> tuple[list[Row], list[Row]]:
+def lesson(
+    rows: Sequence[ReaderRow], practice: Iterable[PracticeCase], most: int, seed: int
+) -> tuple[list[ReaderRow], list[ReaderRow]]:
     """Some of the turns of scenarios, those about commitments before others, and all of practice cases.
 
     None that is kept aside for measuring, and none about the background.
@@ -144,16 +146,16 @@ def lesson(rows: Sequence[Row], practice: Iterable[PracticeCase], most: int, see
     about = draw.sample(about, min(len(about), round(ABOUT_SHARE * most)))
     other = [row for row in known if row.turn.kind not in COMMITTING]
     other = draw.sample(other, min(len(other), most - len(about)))
-    far = [Row(*case.key, turn) for case in practice for turn in case.turns if turn.kind != BACKGROUND_KIND]
+    far = [ReaderRow(*case.key, turn) for case in practice for turn in case.turns if turn.kind != BACKGROUND_KIND]
     return [*about, *other], far
 
 
 def train_second(
-    packaged: Checkpoint,
-    start: Checkpoint,
+    packaged: EncoderCheckpoint,
+    start: EncoderCheckpoint,
     cases: Mapping[tuple[str, str], CompiledCase],
-    rows: Sequence[Row],
-    far: Sequence[Row],
+    rows: Sequence[ReaderRow],
+    far: Sequence[ReaderRow],
     *,
     seed: int = 0,
     epochs: int = EPOCHS,
@@ -214,11 +216,11 @@ def _loss(net: SecondNet, batch: Sequence[Pair]) -> Tensor:
 
 
 def _nearest(
-    encoder: MiniLmEncoder, cases: Mapping[tuple[str, str], CompiledCase], rows: Sequence[Row]
+    encoder: MiniLmEncoder, cases: Mapping[tuple[str, str], CompiledCase], rows: Sequence[ReaderRow]
 ) -> dict[int, list[str]]:
     """Per row the commitments of its case, the most alike first."""
     found: dict[int, list[str]] = {}
-    by_case: dict[tuple[str, str], list[Row]] = {}
+    by_case: dict[tuple[str, str], list[ReaderRow]] = {}
     for row in rows:
         by_case.setdefault(row.key, []).append(row)
     for key, own in by_case.items():
@@ -230,7 +232,9 @@ def _nearest(
     return found
 
 
-def _pairs(net: SecondNet, case: CompiledCase, row: Row, near: Sequence[str], draw: random.Random) -> Iterator[Pair]:
+def _pairs(
+    net: SecondNet, case: CompiledCase, row: ReaderRow, near: Sequence[str], draw: random.Random
+) -> Iterator[Pair]:
     """What one turn teaches."""
     turn = row.turn
     others = [name for name in near if name not in turn.commits and name != turn.near]
