@@ -164,11 +164,11 @@ def _config(
     persona: str | None,
     metadata: Mapping[str, Any] | None,
 ) -> dict[str, Any] | None:
-    given = {
+    options = {
         "seed": seed,
         "max_turns": max_turns,
         "observation_role": observation_role,
         "persona_slug": persona,
         "metadata": None if metadata is None else dict(metadata),
     }
-    return {name: value for name, value in given.items() if value is not None} or None
+    return {name: value for name, value in options.items() if value is not None} or None

@@ -21,9 +21,9 @@ def check_reply(case: CompiledCase, state_after: PersonaState, text: str) -> Non
     if not text.strip():
         raise LeakError("the persona's line is empty")
     line = normal(text)
-    found = frozenset().union(*(grams(sentence) for sentence in sentences(text)))
+    reply_grams = frozenset().union(*(grams(sentence) for sentence in sentences(text)))
     for topic in case.topics:
         if topic.id in state_after.said:
             continue
-        if any(wording in line for wording in topic.normals) or not topic.protected.isdisjoint(found):
+        if any(wording in line for wording in topic.normals) or not topic.protected.isdisjoint(reply_grams):
             raise LeakError("the persona's line holds a fact it may not tell")

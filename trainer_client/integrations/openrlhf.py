@@ -32,8 +32,8 @@ class FloatWithItem(float):
 
 def rows(client: LabsClient, scenarios: Sequence[str], seeds: Iterable[int], path: Path) -> None:
     """Write the data: `--data.input_key prompt --data.label_key label`."""
-    found = dataset_rows(client, scenarios, seeds)
-    path.write_text("".join(json.dumps({**row, "prompt": row["label"]}) + "\n" for row in found))
+    dataset = dataset_rows(client, scenarios, seeds)
+    path.write_text("".join(json.dumps({**row, "prompt": row["label"]}) + "\n" for row in dataset))
 
 
 def executor_for(model: str, *, template_options: dict[str, Any] | None = None, **options: Any) -> type[Any]:

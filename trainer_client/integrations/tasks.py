@@ -30,13 +30,13 @@ class Task:
     def read(cls, prompt: Any) -> Task:
         """The task that a prompt names: a text, or messages."""
         text = prompt if isinstance(prompt, str) else " ".join(str(message.get("content")) for message in prompt)
-        found = _LINE.search(text)
-        if found is None:
+        match = _LINE.search(text)
+        if match is None:
             raise ValueError(
                 "a prompt names no task of Labs; make the dataset with `dataset_rows`, whose prompts are"
                 " labs://COLLECTION/SCENARIO?seed=NUMBER"
             )
-        return cls(found[1], found[2], int(found[3]))
+        return cls(match[1], match[2], int(match[3]))
 
 
 def dataset_rows(client: LabsClient, scenarios: Sequence[str], seeds: Iterable[int]) -> list[dict[str, Any]]:
