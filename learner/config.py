@@ -154,7 +154,7 @@ def load_with_profile(path: Path, name: str, changes: Sequence[str] = ()) -> tup
 
 
 def _content(path: Path) -> dict[str, Any]:
-    """What is in a file, by its ending."""
+    """The content of a file, by its ending."""
     try:
         text = path.read_text()
         if path.suffix in (".yaml", ".yml"):

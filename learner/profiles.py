@@ -81,7 +81,7 @@ def applied(content: Mapping[str, Any], chosen: Profile, plain: Config) -> dict[
 
 
 def told(chosen: Profile, plain: Config, config: Config) -> list[str]:
-    """What the profile changed, a line for each key: name, value without it and value with it."""
+    """The changes of the profile, a line for each key: name, value without it and value with it."""
     lines = []
     for key in chosen.changes:
         section, _, name = key.partition(".")

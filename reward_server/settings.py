@@ -29,7 +29,7 @@ def _default_data() -> Path:
 
 
 class Settings(BaseSettings):
-    """How this server runs."""
+    """Settings of this server."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, env_ignore_empty=True, frozen=True, extra="forbid", hide_input_in_errors=True

@@ -87,9 +87,13 @@ def _reply(message: dict[str, Any]) -> AgentReply:
     calls = []
     for call in message.get("tool_calls") or ():
         function = call["function"]
-        given = function.get("arguments") or "{}"
+        arguments = function.get("arguments") or "{}"
         try:
-            calls.append(ToolCall(name=function["name"], input=json.loads(given) if isinstance(given, str) else given))
+            calls.append(
+                ToolCall(
+                    name=function["name"], input=json.loads(arguments) if isinstance(arguments, str) else arguments
+                )
+            )
         except (ValueError, ValidationError) as error:
             raise ValueError(f"the model called {function['name']!r} with arguments that are no JSON object") from error
     return AgentReply(aloud(message.get("content") or ""), tuple(calls))

@@ -87,8 +87,8 @@ class BatchOutcome:
     def scoring_version(self) -> str:
         """The version all rewards share; raises if the server changed its scoring half-way."""
         if len(self.scoring_versions) != 1:
-            found = ", ".join(sorted(self.scoring_versions)) or "none"
-            raise Unscored(f"The rewards share no scoring version (found: {found}).", code="mixed_scoring_versions")
+            versions = ", ".join(sorted(self.scoring_versions)) or "none"
+            raise Unscored(f"The rewards share no scoring version (found: {versions}).", code="mixed_scoring_versions")
         return next(iter(self.scoring_versions))
 
 

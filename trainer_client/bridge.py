@@ -82,8 +82,8 @@ class _InThreads(httpx2.AsyncBaseTransport):
         )
         response = await asyncio.get_running_loop().run_in_executor(self._pool, send)
         # The body is decoded already.
-        kept = [(name, value) for name, value in response.headers.items() if name not in _OF_THE_CODED_BODY]
-        return httpx2.Response(response.status_code, headers=kept, content=response.content)
+        headers = [(name, value) for name, value in response.headers.items() if name not in _OF_THE_CODED_BODY]
+        return httpx2.Response(response.status_code, headers=headers, content=response.content)
 
     async def aclose(self) -> None:
         """Let the threads go; the client is the caller's."""

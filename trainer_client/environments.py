@@ -97,11 +97,11 @@ class ConversationEnvironment(Environment):
             raise RuntimeError("call reset() first")
         self.messages.append(as_reply(reply).message())
         self._turns += 1
-        heard = self._partner(self.messages)
-        if heard:
-            self.messages.append({"role": "user", "content": heard})
+        answer = self._partner(self.messages)
+        if answer:
+            self.messages.append({"role": "user", "content": answer})
         result = self._reward.score(self.messages, RewardContext())
-        return Step(heard, result, done=self._is_done(heard, result))
+        return Step(answer, result, done=self._is_done(answer, result))
 
     def _is_done(self, heard: str, result: RewardResult) -> bool:
         return not heard or self._turns >= self.max_turns
@@ -163,9 +163,9 @@ class SimulatedEnvironment(Environment):
         """
         if self.episode_id is None:
             raise RuntimeError("call reset() first")
-        said = as_reply(reply).message()
-        answer = self._client.turn(self.episode_id, [self.messages[-1], said])
-        self.messages += [said, {"role": "user", "content": answer.observation.content}]
+        message = as_reply(reply).message()
+        answer = self._client.turn(self.episode_id, [self.messages[-1], message])
+        self.messages += [message, {"role": "user", "content": answer.observation.content}]
         context = RewardContext(answer.reward, answer.scores or {}, *self._place)
         result = self._reward.score(self.messages, context)
         if answer.episode_complete:

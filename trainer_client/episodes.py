@@ -168,7 +168,7 @@ def _config(  # noqa: PLR0917 (its fields)
     split: Split | None,
     metadata: Mapping[str, Any] | None,
 ) -> dict[str, Any] | None:
-    given = {
+    options = {
         "seed": seed,
         "max_turns": max_turns,
         "observation_role": observation_role,
@@ -176,4 +176,4 @@ def _config(  # noqa: PLR0917 (its fields)
         "split": split,
         "metadata": None if metadata is None else dict(metadata),
     }
-    return {name: value for name, value in given.items() if value is not None} or None
+    return {name: value for name, value in options.items() if value is not None} or None

@@ -160,9 +160,9 @@ def _without(moves: tuple[Move, ...], kinds: Container[MoveKind]) -> tuple[Move,
 
 def _left(case: CompiledCase, hearing: Hearing, aside: BackgroundTurn, body: tuple[Move, ...]) -> Sentence | None:
     """The last question of the turn that nothing answers, if there is one."""
-    said = {move.about for move in body if move.kind not in IDLE}
-    answered = {each.question for each in hearing.asked if each.topic_id in said}
-    answered |= {each.question for each in aside.recalled if each.id in said}
+    said_topics = {move.about for move in body if move.kind not in IDLE}
+    answered = {each.question for each in hearing.asked if each.topic_id in said_topics}
+    answered |= {each.question for each in aside.recalled if each.id in said_topics}
     answered |= {each.question for each in aside.recalled if case.asides[each.id].repeats}
     answered |= {each.quote for each in hearing.answered}
     answered |= set(hearing.task.quotes) if hearing.task is not None else set()
@@ -220,14 +220,14 @@ def _answers(
     confided = [a for a in asked_for if a.invited and case.by_id[a.topic_id].tier is Tier.RAPPORT]
     asked_for = [a for a in asked_for if a not in confided[1:]]
     answers = ((asked, _answer(case, state, hearing, asked, aside)) for asked in asked_for)
-    found = sorted(answers, key=partial(_urgency, case))
+    by_urgency = sorted(answers, key=partial(_urgency, case))
     result = () if task is None else (_works_out(case, state, task),)
     beside = [each for each in aside.recalled if each.question not in worked]
     recalled = [*result, *(move for each in beside for move in _recalled(case, state, each))]
-    answered = {asked.question for asked, move in found if move.kind is MoveKind.TELL}
-    telling = [(asked, move) for asked, move in found if not _is_idle(asked, move, answered)]
-    kept = telling[:limit] if telling or recalled else found[:1]
-    moves = [move for asked, move in sorted(kept, key=lambda pair: asked_for.index(pair[0]))]
+    answered = {asked.question for asked, move in by_urgency if move.kind is MoveKind.TELL}
+    telling = [(asked, move) for asked, move in by_urgency if not _is_idle(asked, move, answered)]
+    chosen = telling[:limit] if telling or recalled else by_urgency[:1]
+    moves = [move for asked, move in sorted(chosen, key=lambda pair: asked_for.index(pair[0]))]
     moves = [*recalled[: len(result)], *moves, *recalled[len(result) :][: max(limit - len(moves), 0 if moves else 1)]]
     if hearing.unsure is not None and not hearing.answered and not aside.recalled:
         return (asks_back(state),)
@@ -395,7 +395,7 @@ def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int, wanted: Conta
         all_due = sum(_sentences(case, by_id, move) for move in due)
         longest = CHECKS_AT_ONCE * 2 if len(answers) > 2 else budget + MAX_AT_LENGTH - MAX_SENTENCES
         budget = max(budget, min(all_due, longest))
-    kept: set[Move] = set()
+    fitting: set[Move] = set()
     for move in sorted(
         moves,
         key=lambda m: (
@@ -403,10 +403,10 @@ def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int, wanted: Conta
         ),
     ):
         length = _sentences(case, by_id, move)
-        if not kept or length <= budget:
-            kept.add(move)
+        if not fitting or length <= budget:
+            fitting.add(move)
             budget -= length
-    return tuple(move for move in moves if move in kept)
+    return tuple(move for move in moves if move in fitting)
 
 
 def _sentences(case: CompiledCase, commitments: dict[str, CompiledCommitment], move: Move) -> int:

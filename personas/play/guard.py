@@ -29,9 +29,9 @@ def check_reply(case: CompiledCase, state_after: PersonaState, text: str) -> Non
 def gives_away(case: CompiledCase, said: Container[str], text: str) -> bool:
     """Whether a text holds a wording of a fact that is not among the said ones."""
     line = normal(text)
-    found = frozenset[str]().union(*(grams(sentence) for sentence in sentences(text)))
+    reply_grams = frozenset[str]().union(*(grams(sentence) for sentence in sentences(text)))
     return any(
-        any(wording in line for wording in topic.normals) or not topic.protected.isdisjoint(found)
+        any(wording in line for wording in topic.normals) or not topic.protected.isdisjoint(reply_grams)
         for topic in case.topics
         if topic.id not in said
     )

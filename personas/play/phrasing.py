@@ -126,9 +126,9 @@ class Phrasing:
 
     def objection(self, before: PersonaState, reply: Reply, cue: Cue, text: str) -> Objection | None:
         """Object to saying `text` instead of the reply's line, or None; `before` is the state before the reply."""
-        found = _form(cue.line, text) or _part(cue.line, text)
-        if found is not None:
-            return found
+        objection = _form(cue.line, text) or _part(cue.line, text)
+        if objection is not None:
+            return objection
         if digest_of(text) in before.lines:
             return Objection.REPEATED
         try:
@@ -202,8 +202,8 @@ def _adds(known: Sequence[str], line: str, text: str, common: frozenset[str]) ->
     """True if it has numbers, names or many words that are not in the line or, but for numbers, nobody said."""
     if _figures(text) != _figures(line):
         return True
-    heard = {part for each in known for word in tokens(each) for part in (word, word.removesuffix("'s"))}
-    if {name.lower() for name in _NAME.findall(text)} - heard - common:
+    known_words = {part for each in known for word in tokens(each) for part in (word, word.removesuffix("'s"))}
+    if {name.lower() for name in _NAME.findall(text)} - known_words - common:
         return True
     new = _gist(text) - frozenset().union(*map(_gist, known))
     return len(new) > NEW_WORDS + NEW_SHARE * len(_gist(line))

@@ -182,9 +182,9 @@ def left_open(hearing: Hearing) -> tuple[Move, ...]:
 def thanks(hearing: Hearing, reactions: tuple[Move, ...]) -> bool:
     """True if what the persona reacts to is kindness."""
     kind = {
-        heard.commitment_id
-        for heard in hearing.commitments
-        if any(s.does(Act.EMPATHY, Act.COURTESY) for s in hearing.saying(heard.quote))
+        commitment.commitment_id
+        for commitment in hearing.commitments
+        if any(s.does(Act.EMPATHY, Act.COURTESY) for s in hearing.saying(commitment.quote))
     }
     return any(move.kind is MoveKind.REPLY and move.about in kind for move in reactions)
 

@@ -56,8 +56,10 @@ class Simulator:
     def open(self, seed: int) -> Opening:
         """The persona speaks first."""
         text = self._case.openings[draw(seed, "opening", len(self._case.openings))]
-        told = self._case.volunteered_in(text)
-        state = PersonaState(said=dict.fromkeys(told, 0), worded=dict.fromkeys(told, 1), lines=(digest_of(text),))
+        volunteered = self._case.volunteered_in(text)
+        state = PersonaState(
+            said=dict.fromkeys(volunteered, 0), worded=dict.fromkeys(volunteered, 1), lines=(digest_of(text),)
+        )
         check_reply(self._case, state, text)
         return Opening(text, state)
 
@@ -69,11 +71,11 @@ class Simulator:
         case = self._case
         [reading] = self._reader.read(case, [(line, turn.text)])
         hearing = hear(case, state, turn, reading, self._temperament.reserve)
-        heard = advance(case, state, turn, hearing, ())
+        advanced = advance(case, state, turn, hearing, ())
         aside = self._aside(state, hearing, line)
-        moves = decide(case, self._temperament, state, turn, hearing, after=heard, aside=aside)
-        told = disclosed(moves)
-        after = advance(case, state, turn, hearing, told)
+        moves = decide(case, self._temperament, state, turn, hearing, after=advanced, aside=aside)
+        disclosed_topics = disclosed(moves)
+        after = advance(case, state, turn, hearing, disclosed_topics)
         text, answers = self._speak(moves, seed, after)
         check_reply(case, after, text)
         ended = ends(moves)
@@ -89,15 +91,15 @@ class Simulator:
             ),
             lines=(*after.lines, *map(digest_of, answers), digest_of(text)),
         )
-        return Reply(text, after, told, "completed" if ended else None, hearing)
+        return Reply(text, after, disclosed_topics, "completed" if ended else None, hearing)
 
     def _aside(self, state: PersonaState, hearing: Hearing, line: str) -> BackgroundTurn:
         """The background that the turn brings to mind."""
-        said = may_recall(hearing) if self._case.background else []
-        if not said:
+        sentences = may_recall(hearing) if self._case.background else []
+        if not sentences:
             return BackgroundTurn()
-        found = self._reader.beside(self._case, line, said)
-        return aside_of(self._case, state, hearing, said, found)
+        beside = self._reader.beside(self._case, line, sentences)
+        return aside_of(self._case, state, hearing, sentences, beside)
 
     def _speak(self, moves: tuple[Move, ...], seed: int, after: PersonaState) -> tuple[str, tuple[str, ...]]:
         """The words of the moves, in a wording not used before, or else the one used longest ago.

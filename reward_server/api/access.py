@@ -1,4 +1,4 @@
-"""Who may make a call: the scopes of its key, as the call's signature declares them to FastAPI.
+"""Access to calls: the scopes of its key, as the call's signature declares them to FastAPI.
 
 `lab: Annotated[Lab, for_keys(Scope.TRAIN)]` is a security dependency: FastAPI documents it, `api.router.Route` admits
 the caller by it before anything of the body is read, and the endpoint gets the lab.
@@ -48,26 +48,26 @@ def for_keys(*scopes: Scope) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may make a call, and what follows from that."""
+    """The callers of a call, and what follows from that."""
 
     scopes: tuple[Scope, ...]
     """A key needs one of these; `ANY` for every key, `NOBODY` for no key at all."""
     brings: bool = False
-    """Whether the call brings a body."""
+    """True if the call brings a body."""
 
     @property
     def limited(self) -> bool:
-        """Whether the call is authenticated and counted."""
+        """True if the call is authenticated and counted."""
         return bool(self.scopes)
 
     @property
     def audited(self) -> bool:
-        """Whether each such call is kept in the audit log: those that are for operators or exports alone."""
+        """True if each such call is kept in the audit log: those that are for operators or exports alone."""
         return self.limited and {Scope.OPERATE, Scope.EXPORT}.issuperset(self.scopes)
 
     @property
     def stores(self) -> bool:
-        """Whether the call may store conversations, which takes room."""
+        """True if the call may store conversations, which takes room."""
         return self.brings and not {Scope.TRAIN, Scope.SCORE, Scope.LABEL}.isdisjoint(self.scopes)
 
     @property
@@ -78,7 +78,7 @@ class Access:
 
 
 def declared_by(dependant: Dependant, *, brings: bool) -> Access:
-    """What the signature of an endpoint says."""
+    """The access that the signature of an endpoint declares."""
     for each in dependant.dependencies:
         if each.call is _API_KEY:
             return Access(tuple(Scope(name) for name in each.own_oauth_scopes or ()), brings)
@@ -91,6 +91,6 @@ def declare(endpoint: Callable[..., Any], access: Access) -> None:
 
 
 def access_of(endpoint: Callable[..., Any]) -> Access:
-    """Who may call an endpoint that is on a router."""
-    found: Access = getattr(endpoint, _ATTRIBUTE)
-    return found
+    """The access to an endpoint that is on a router."""
+    access: Access = getattr(endpoint, _ATTRIBUTE)
+    return access

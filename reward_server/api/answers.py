@@ -1,4 +1,4 @@
-"""What calls answer, for the OpenAPI document: an example, the errors of their own, and streams.
+"""Answers of calls, for the OpenAPI document: an example, the errors of their own, and streams.
 
 `responses=answers(examples.JOB, 404)` on a route: FastAPI knows the model of a success by `response_model`. Errors that
 every call has, and the shape of all errors, are added by `api.openapi`.

@@ -47,13 +47,13 @@ def credentials_of(connection: HTTPConnection) -> Credentials:
 
 
 def _key_in(authorization: str) -> str | None:
-    scheme, _, given = authorization.partition(" ")
+    scheme, _, key = authorization.partition(" ")
     if scheme.lower() == "bearer":
-        return given.strip() or None
+        return key.strip() or None
     if scheme.lower() != "basic":
         return None
     try:
-        _, _, password = base64.b64decode(given.strip(), validate=True).decode().partition(":")
+        _, _, password = base64.b64decode(key.strip(), validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError):
         return None
     return password or None

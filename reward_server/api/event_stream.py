@@ -59,14 +59,14 @@ class EventStream(EventSourceResponse):
 
 
 async def _events(request: Request, look: Look) -> AsyncIterator[bytes]:
-    told, quiet_s = b"", 0.0
+    last_body, quiet_s = b"", 0.0
     while not services_of(request).stopping.is_set():
         try:
             seen = await look(await readmit(request))
         except ClientError:
             return  # without `finished`, as when the server stops: whoever follows asks again, and is told why
-        if seen.state != told or seen.is_over:
-            told, quiet_s = seen.state, 0.0
+        if seen.state != last_body or seen.is_over:
+            last_body, quiet_s = seen.state, 0.0
             event = "finished" if seen.is_over else "progress"
             yield format_sse_event(event=event, data_str=seen.data.decode())
         if seen.is_over:

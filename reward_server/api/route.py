@@ -37,7 +37,7 @@ class Route(APIRoute):
 
     @property
     def body_model(self) -> Any:
-        """What it declares it as."""
+        """The model that it declares."""
         return None if self.declared_body is None else self.declared_body.annotation
 
     def _access(self) -> Access:

@@ -62,8 +62,8 @@ class EpisodeCache:
         if not self._kept:
             return
         if row.status is EpisodeStatus.ACTIVE:
-            kept = LoadedEpisode(row, tuple(map(_without_answer, loaded.turns)))
-            self._memory.keep({(row.lab_id, row.episode_id): kept})
+            cached = LoadedEpisode(row, tuple(map(_without_answer, loaded.turns)))
+            self._memory.keep({(row.lab_id, row.episode_id): cached})
         else:
             self.forget(row.lab_id, row.episode_id)
 

@@ -54,8 +54,8 @@ def log_with(
     episode: EpisodeRow, turns: Sequence[TurnRow], message: HistoryLine, observation: str | None = None
 ) -> list[HistoryLine]:
     """The conversation with one more agent message, and the persona's answer once there is one."""
-    heard = HistoryLine(agent_role(episode.observation_role), message.content, message.tool_calls)
-    log = [*log_of(episode, turns), heard]
+    agent_line = HistoryLine(agent_role(episode.observation_role), message.content, message.tool_calls)
+    log = [*log_of(episode, turns), agent_line]
     return log if observation is None else [*log, HistoryLine(episode.observation_role, observation)]
 
 

@@ -117,8 +117,8 @@ class EpisodeService:
         self, lab: Lab, request: CreateEpisodeRequest, scenario: PublicScenario, episode_id: str | None, keep: Keep
     ) -> Body:
         if episode_id is not None:
-            found = await self._store.read(lambda unit: unit.episodes.get(lab.lab_id, episode_id))
-            if found is not None:
+            existing = await self._store.read(lambda unit: unit.episodes.get(lab.lab_id, episode_id))
+            if existing is not None:
                 raise EpisodeExists
         episode = await self._begun(lab, request, scenario)
         if episode_id is not None:
@@ -223,7 +223,7 @@ class EpisodeService:
 
     async def _play_many(self, lab: Lab, items: Sequence[TurnEntry], keep: Keep) -> Body:
         entries = entries_of(items)
-        steps = [each for each in entries if isinstance(each, TurnStep)]
+        steps = [entry for entry in entries if isinstance(entry, TurnStep)]
         await self._turns.play(lab, steps, keep, partial(results_of, entries))
         return results_of(entries)
 

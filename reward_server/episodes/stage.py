@@ -40,8 +40,8 @@ def choose_persona(scenario: PublicScenario, wanted: str | None, seed: int) -> s
     if wanted is None:
         return scenario.personas[draw(seed, "persona", len(scenario.personas))]
     if wanted not in scenario.personas:
-        told = "This scenario has no such persona." + meant(wanted, scenario.personas)
-        problem = FieldProblem(("config", "persona_slug"), told)
+        message = "This scenario has no such persona." + meant(wanted, scenario.personas)
+        problem = FieldProblem(("config", "persona_slug"), message)
         raise InvalidRequest(errors=[problem])
     return wanted
 
@@ -107,8 +107,8 @@ class PersonaStage:
         """Play each, a few to a job of a thread; return what came of it."""
         parts = [acts[start : start + REPLIES_PER_JOB] for start in range(0, len(acts), REPLIES_PER_JOB)]
         jobs = [self._play(partial(_each_alone, part)) for part in parts]
-        found = [await jobs[0]] if len(jobs) == 1 else await asyncio.gather(*jobs)
-        return [_failed(each) if isinstance(each, Exception) else each for each in chain.from_iterable(found)]
+        results = [await jobs[0]] if len(jobs) == 1 else await asyncio.gather(*jobs)
+        return [_failed(each) if isinstance(each, Exception) else each for each in chain.from_iterable(results)]
 
     def _act(self, said: PersonaInput) -> Callable[[], Reply]:
         """Return the work of a thread for one answer."""

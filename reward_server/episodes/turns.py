@@ -141,15 +141,15 @@ class _New:
     @property
     def said(self) -> PersonaInput:
         """The persona's input: the agent's turn and the lines before it."""
-        heard = AgentTurn(utterance(self.message.content).text, valid_tool_ids(_calls(self.message), self.tools))
+        agent_turn = AgentTurn(utterance(self.message.content).text, valid_tool_ids(_calls(self.message), self.tools))
         return PersonaInput(
-            self.loaded.row, heard, [self.loaded.row.opening, *(turn.observation for turn in self.loaded.turns)]
+            self.loaded.row, agent_turn, [self.loaded.row.opening, *(turn.observation for turn in self.loaded.turns)]
         )
 
     def log(self, reply: Reply | None = None) -> list[HistoryLine]:
         """The conversation with this turn."""
-        said = None if reply is None else reply.text
-        return machine.log_with(self.loaded.row, self.loaded.turns, self.message, said)
+        persona_text = None if reply is None else reply.text
+        return machine.log_with(self.loaded.row, self.loaded.turns, self.message, persona_text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,18 +193,18 @@ class Turns:
         Raises:
             TurnInProgress: several were to be played, and somebody else was faster with one of them.
         """
-        async with AsyncExitStack() as held:
+        async with AsyncExitStack() as locks:
             for step in steps:
                 if step.outcome is None:
-                    await self._own(lab, step, held, alone=len(steps) == 1)
-            await self._lock(lab, steps, held)
+                    await self._own(lab, step, locks, alone=len(steps) == 1)
+            await self._lock(lab, steps, locks)
             await self._play(lab, steps, keep, answer)
             for step in steps:
                 step.settle()
 
     async def load(self, lab: Lab, episode_ids: Sequence[str]) -> list[LoadedEpisode | LabsError]:
         """The lab's episodes; another lab's, an expired and an unknown one are all not found."""
-        known = [each for each in episode_ids if is_id(each, IdPrefix.EPISODE)]
+        known = [episode_id for episode_id in episode_ids if is_id(episode_id, IdPrefix.EPISODE)]
 
         async def find(unit: UnitOfWork) -> tuple[dict[str, EpisodeRow], dict[str, list[TurnRow]]]:
             rows = await unit.episodes.named(lab.lab_id, known)
@@ -212,7 +212,7 @@ class Turns:
 
         rows, turns = await self._store.read(find) if known else ({}, {})
         now = self._clock.now()
-        return [_usable(lab, rows.get(each), turns.get(each, ()), now=now) for each in episode_ids]
+        return [_usable(lab, rows.get(episode_id), turns.get(episode_id, ()), now=now) for episode_id in episode_ids]
 
     # --- own, lock ------------------------------------------------------------------------------
 
@@ -284,15 +284,15 @@ class Turns:
 
         Those that another turn holds are read, too: what was answered before can still be had.
         """
-        asked = []
+        unloaded = []
         for step in steps:
             is_open = step.outcome is None and not self._goes_on(lab, step)
             if is_open or isinstance(step.outcome, TurnInProgress):
-                asked.append(step)
-        if not asked:
+                unloaded.append(step)
+        if not unloaded:
             return
-        found = await self.load(lab, [step.episode_id for step in asked])
-        for step, loaded in zip(asked, found, strict=True):
+        found = await self.load(lab, [step.episode_id for step in unloaded])
+        for step, loaded in zip(unloaded, found, strict=True):
             if isinstance(loaded, LabsError):
                 step.outcome = loaded
             else:
@@ -300,10 +300,10 @@ class Turns:
                 step.align()
 
     def _goes_on(self, lab: Lab, step: TurnStep) -> bool:
-        kept = self._in_play.find(lab.lab_id, step.episode_id)
-        if kept is None or not lab.may_use(kept.row.collection):
+        cached = self._in_play.find(lab.lab_id, step.episode_id)
+        if cached is None or not lab.may_use(cached.row.collection):
             return False
-        return kept.row.status_at(self._clock.now()) is EpisodeStatus.ACTIVE and step.goes_on_from(kept)
+        return cached.row.status_at(self._clock.now()) is EpisodeStatus.ACTIVE and step.goes_on_from(cached)
 
     async def _score(self, lab: Lab, steps: Sequence[TurnStep]) -> list[_Played]:
         """All personas answer, and one call of the scorer rewards them; what fails is the outcome of its step."""
@@ -383,8 +383,8 @@ def _line_of(message: Message) -> HistoryLine:
 
 
 def _calls(message: HistoryLine) -> list[ToolCall]:
-    given = [ToolCall.model_validate(call) for call in message.tool_calls or ()]
-    return [*given, *utterance(message.content).calls]
+    calls = [ToolCall.model_validate(call) for call in message.tool_calls or ()]
+    return [*calls, *utterance(message.content).calls]
 
 
 def _usable(lab: Lab, row: EpisodeRow | None, turns: Sequence[TurnRow], *, now: datetime) -> LoadedEpisode | LabsError:

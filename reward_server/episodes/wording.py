@@ -137,10 +137,10 @@ class Wording:
 
     def _question(self, cue: Cue, objection: Objection | None) -> Question:
         material = {"earlier": list(cue.earlier), "heard": cue.heard[:MAX_HEARD], "line": cue.line}
-        asked = user_text({"": data_line([material])}, self._secret)
+        request_text = user_text({"": data_line([material])}, self._secret)
         return Question(
             system=f"{RULES}\n\nThe character is a {cue.role}. {cue.manner}",
-            user=asked if objection is None else f"{asked}\n{HINTS[objection]}",
+            user=request_text if objection is None else f"{request_text}\n{HINTS[objection]}",
             schema=Utterance,
             max_tokens=MAX_TOKENS,
             temperature=TEMPERATURE,

@@ -63,13 +63,13 @@ class Calibrator:
         if config.calibration is None:
             return
         calibration = self._found(config.calibration)
-        heard = self._lineage.heard(collection, scenario, config)
+        judges = self._lineage.heard(collection, scenario, config)
         if calibration.is_of_parts:
             if not replace(config, composite=None).is_plain:
                 raise _refused(NOT_THE_PARTS)
-            _require_names(calibration, heard)
+            _require_names(calibration, judges)
         elif calibration.is_of_a_model:
-            if heard != (REWARD_MODEL,) or not replace(config, composite=None).is_plain:
+            if judges != (REWARD_MODEL,) or not replace(config, composite=None).is_plain:
                 raise _refused(NOT_THE_MODEL)
         elif not config.is_plain:
             raise _refused(NOT_PLAIN)

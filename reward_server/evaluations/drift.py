@@ -32,19 +32,19 @@ class DriftService:
             Forbidden: the key has no access to it.
         """
         if collection is None:
-            asked = list(visible_collections(lab, self._catalog))
+            collections = list(visible_collections(lab, self._catalog))
         else:
-            asked = [collection_for(lab, self._catalog, collection)]
-        found: list[Body] = []
+            collections = [collection_for(lab, self._catalog, collection)]
+        drifts: list[Body] = []
         async with self._store.reading() as unit:
-            for slug, name in ((each.card.slug, name) for each in asked for name in each.scenarios):
+            for slug, name in ((each.card.slug, name) for each in collections for name in each.scenarios):
                 rows = await unit.evaluations.latest_rewards(lab.lab_id, slug, name, LATEST + BEFORE)
                 if rows:
                     version = rows[0][0]
                     rewards = [reward for each, reward in rows if each == version]
                     where = {"collection_slug": slug, "scenario_slug": name, "scoring_version": version}
-                    found.append({**where, **_moved(rewards)})
-        return found
+                    drifts.append({**where, **_moved(rewards)})
+        return drifts
 
 
 def _moved(rewards: Sequence[float]) -> Body:

@@ -44,13 +44,13 @@ class WindowReader:
 
     def _wanted(self, requests: Iterable[EvaluateRequest]) -> list[tuple[str, WindowRange]]:
         now = self._clock.now()
-        found: dict[tuple[str, str], tuple[str, WindowRange]] = {}
+        ranges: dict[tuple[str, str], tuple[str, WindowRange]] = {}
         for request in requests:
             key = request.normalization_key
             if key is not None:
                 for window in parse_windows(request.normalization_windows or (), now):
-                    found[key, window.spec] = (key, window)
-        return list(found.values())
+                    ranges[key, window.spec] = (key, window)
+        return list(ranges.values())
 
 
 def standings(request: EvaluateRequest, reward: float, standing: Standing) -> dict[str, object] | None:

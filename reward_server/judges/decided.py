@@ -92,8 +92,8 @@ class DecisionJudge:
         names = {name_of(criterion): name for name, criterion in asked.items()}
         state = _state(case, seen)
         questions: dict[str, Typed] = {name: YesNoQuestion(_question(each), YES, NO) for name, each in asked.items()}
-        found = await self._decider.decide(state, questions, lab_id=case.lab_id)
-        likely = {name: found[name].yes for name in asked}
+        outcomes = await self._decider.decide(state, questions, lab_id=case.lab_id)
+        likely = {name: outcomes[name].yes for name in asked}
         met = [name for name in asked if likely[name] >= self._threshold]
         quotes = await self._quotes(case, seen, state, {name: _question(asked[name]) for name in met})
         return tuple(self._verdict(each, likely[names[name_of(each)]], quotes, names) for each in criteria)
@@ -113,8 +113,8 @@ class DecisionJudge:
         questions: dict[str, Typed] = {
             name: ChoiceQuestion(SHOWN_BY.format(question=question), options) for name, question in met.items()
         }
-        found = await self._decider.decide(state, questions, lab_id=case.lab_id)
-        return {name: said[int(found[name].best[1:])] for name in met}
+        outcomes = await self._decider.decide(state, questions, lab_id=case.lab_id)
+        return {name: said[int(outcomes[name].best[1:])] for name in met}
 
     def _verdict(
         self,

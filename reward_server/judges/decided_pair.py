@@ -58,10 +58,10 @@ class DecidedPairs:
         except LlmFailed as failure:
             log.warning("judge_failed", scenario=scenario.name, provider=self._decider.name, kind=failure.kind.value)
             raise no_answer(failure) from None
-        said = [{"X": x, "Y": y}.get(label) for label, (x, y) in zip(labels, orders, strict=True)]
-        if said[0] is not said[1]:
+        winners = [{"X": x, "Y": y}.get(label) for label, (x, y) in zip(labels, orders, strict=True)]
+        if winners[0] is not winners[1]:
             return PairwisePreference("tie", consistent=False)
-        return PairwisePreference("tie" if said[0] is None else "a" if said[0] is one else "b", consistent=True)
+        return PairwisePreference("tie" if winners[0] is None else "a" if winners[0] is one else "b", consistent=True)
 
     async def _better(self, scenario: SealedScenario, criteria: Sequence[Criterion], x: Any, y: Any, lab: str) -> str:
         matters = [{"counts": "for" if each.points > 0 else "against", "what": each.about} for each in criteria]

@@ -83,10 +83,10 @@ class LlmJudge:
         offence = await asyncio.to_thread(offence_in, case.transcript)
         if offence is not None:
             return tuple(condemned(criterion, offence, self.name) for criterion in criteria)
-        asked = await asyncio.to_thread(inquiries, case, criteria, self.version, self._temperature, self._reader)
-        decisions = await as_far_as_paid_for([self._decision(case, inquiry) for inquiry in asked])
+        pending = await asyncio.to_thread(inquiries, case, criteria, self.version, self._temperature, self._reader)
+        decisions = await as_far_as_paid_for([self._decision(case, inquiry) for inquiry in pending])
         found: dict[tuple[str, str], Verdict] = {}
-        for inquiry, decision in zip(asked, decisions, strict=True):
+        for inquiry, decision in zip(pending, decisions, strict=True):
             verdicts = verdicts_of(decision, inquiry.criteria, self.name, self.version)
             found |= zip(map(name_of, inquiry.criteria), verdicts, strict=True)
         return tuple(found[name_of(criterion)] for criterion in criteria)
@@ -128,9 +128,9 @@ def _read(answer: Answer, inquiry: Inquiry, *, weighs: bool) -> Sample:
     # The tokens follow the order of the answer's text, which may be another than that of the questions.
     stated = likelihoods(answer.tokens, [each.met for each in parsed.verdicts])
     by_id = {each.id: likelihood for each, likelihood in zip(parsed.verdicts, stated, strict=True)}
-    found = [by_id[each] for each in inquiry.ids]
-    known = tuple(likelihood for likelihood in found if likelihood is not None)
-    if len(known) < len(found):
+    answers = [by_id[each] for each in inquiry.ids]
+    known = tuple(likelihood for likelihood in answers if likelihood is not None)
+    if len(known) < len(answers):
         # Not the answer instead: a verdict without weights would bear the version of those with.
         raise LlmFailed(FailureKind.NO_LOGPROBS)
     return Sample(tuple(answered), known)

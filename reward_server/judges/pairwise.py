@@ -104,10 +104,10 @@ class PairwiseJudge:
             return await together([self._ask(system, shown, lab_id, n) for n, shown in enumerate(orders)])
 
         labels = await self._cache.decision(key, lab_id, _usable, decide)
-        said = [{"X": x, "Y": y}.get(label) for label, (x, y) in zip(labels, orders, strict=True)]
-        if said[0] is not said[1]:
+        winners = [{"X": x, "Y": y}.get(label) for label, (x, y) in zip(labels, orders, strict=True)]
+        if winners[0] is not winners[1]:
             return PairwisePreference("tie", consistent=False)
-        return PairwisePreference("tie" if said[0] is None else "a" if said[0] is one else "b", consistent=True)
+        return PairwisePreference("tie" if winners[0] is None else "a" if winners[0] is one else "b", consistent=True)
 
     async def _ask(self, system: str, shown: tuple[_Reading, _Reading], lab_id: str, number: int) -> Label:
         """The label of the better one in this order."""

@@ -80,11 +80,11 @@ class Panel:
                 unmet = Verdict(criterion.id, VerdictStatus.UNMET, 0.0, (), "state", "given")
                 verdicts[criterion.id] = unmet if self._is_known(criterion) else _abstained(criterion)
             else:
-                found = self._decide(case, OpenQuestion(criterion, 0))
-                if isinstance(found, OpenQuestion):
-                    questions.append(found)
+                decided = self._decide(case, OpenQuestion(criterion, 0))
+                if isinstance(decided, OpenQuestion):
+                    questions.append(decided)
                 else:
-                    verdicts[criterion.id] = found
+                    verdicts[criterion.id] = decided
         return PanelResult(verdicts, tuple(questions))
 
     async def ask(self, cases: Sequence[tuple[Case, Sequence[OpenQuestion]]]) -> list[Outcome]:
@@ -110,9 +110,9 @@ class Panel:
             if kind in self._asked:
                 return OpenQuestion(criterion, step, standing)
             if kind in self._computed:
-                found = self._computed[kind].decide(case, at_step(criterion, step))
-                standing = better(standing, found)
-                if settles(criterion, step, found):
+                finding = self._computed[kind].decide(case, at_step(criterion, step))
+                standing = better(standing, finding)
+                if settles(criterion, step, finding):
                     break
         return standing or _abstained(criterion)
 

@@ -79,7 +79,7 @@ def load_plugins(names: Sequence[str], installed: Iterable[EntryPoint] | None = 
     offers += [EntryPoint(name, value, GROUP) for name, value in pairs if value]
     names = [name for name, _ in pairs]
     computed: list[ComputedJudge] = []
-    asked: list[RemoteJudge] = []
+    remote: list[RemoteJudge] = []
     conversation: dict[str, ConversationJudge] = {}
     for name in names:
         _require_free(name, names)
@@ -88,10 +88,10 @@ def load_plugins(names: Sequence[str], installed: Iterable[EntryPoint] | None = 
         if hasattr(judge, "estimate"):
             conversation[name] = ConversationPlugin(name, version, judge)
         elif iscoroutinefunction(judge.decide):
-            asked.append(AskedPlugin(name, version, judge))
+            remote.append(AskedPlugin(name, version, judge))
         else:
             computed.append(ComputedPlugin(name, version, judge))
-    return Plugins(tuple(computed), tuple(asked), conversation)
+    return Plugins(tuple(computed), tuple(remote), conversation)
 
 
 def _require_free(name: str, names: Sequence[str]) -> None:
@@ -108,8 +108,8 @@ def _offered(name: str, offers: Sequence[EntryPoint]) -> EntryPoint:
     found = {(_package(entry), entry.value): entry for entry in offers if entry.name == name}
     if not found:
         known = sorted({entry.name for entry in offers})
-        told = f"No installed package offers the judge plug-in `{name}` ({GROUP}: {', '.join(known) or 'none'})."
-        raise ConfigurationError(told + meant(name, known))
+        message = f"No installed package offers the judge plug-in `{name}` ({GROUP}: {', '.join(known) or 'none'})."
+        raise ConfigurationError(message + meant(name, known))
     if len(found) > 1:
         packages = " and ".join(sorted(package for package, _ in found))
         raise ConfigurationError(f"More than one package offers the judge plug-in `{name}`: {packages}.")
@@ -185,12 +185,12 @@ class ComputedPlugin(_PluginJudge):
     def decide(self, case: Case, criterion: Criterion) -> Verdict:
         """The verdict on one criterion; `JudgeFailed` whatever goes wrong."""
         try:
-            given = self.judge.decide(case, criterion)
+            returned = self.judge.decide(case, criterion)
         except LabsError:
             raise
         except Exception as error:  # noqa: BLE001 (a provider boundary: anybody's program)
             raise self.failed(type(error).__name__) from None
-        return self.accepted(case, criterion, given)
+        return self.accepted(case, criterion, returned)
 
 
 class AskedPlugin(_PluginJudge):

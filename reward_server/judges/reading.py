@@ -69,10 +69,10 @@ class CheckedAnswer:
 
 def read_answers(answer: JudgeAnswer, ids: Sequence[str], transcript: Transcript) -> list[CheckedAnswer]:
     """The answers in the order of `ids`; `LlmFailed` says what is wrong with them."""
-    given = {each.id: each for each in answer.verdicts}
-    if len(given) != len(answer.verdicts) or set(given) != set(ids):
+    by_id = {each.id: each for each in answer.verdicts}
+    if len(by_id) != len(answer.verdicts) or set(by_id) != set(ids):
         raise LlmFailed(FailureKind.WRONG_IDS)
-    return [_read(given[each], transcript) for each in ids]
+    return [_read(by_id[each], transcript) for each in ids]
 
 
 def _read(given: CriterionAnswer, transcript: Transcript) -> CheckedAnswer:
@@ -98,8 +98,8 @@ def evidence_for(transcript: Transcript, turn: int | None, quote: str) -> Eviden
     """The quote as it stands in that agent turn; `LlmFailed` where there is no such turn or no such words."""
     if turn is not None and not 1 <= turn <= len(transcript.turns):
         raise LlmFailed(FailureKind.OUT_OF_RANGE)
-    said = "" if turn is None else transcript.turns[turn - 1].agent
-    found = find_quote(said, quote)
+    agent_text = "" if turn is None else transcript.turns[turn - 1].agent
+    found = find_quote(agent_text, quote)
     if turn is None or found is None:
         raise LlmFailed(FailureKind.FOREIGN_QUOTE)
     return Evidence(turn, "agent", found[:MAX_QUOTE])

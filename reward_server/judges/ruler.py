@@ -187,8 +187,8 @@ def _read_matter(
     reader: Reader | None,
 ) -> _Matter:
     """The group as a model is shown it; `LlmFailed` where it is too large."""
-    said = {turn.agent for transcript in group.values() for turn in transcript.turns}
-    if sum(map(len, said)) > MAX_SAID:
+    agent_texts = {turn.agent for transcript in group.values() for turn in transcript.turns}
+    if sum(map(len, agent_texts)) > MAX_SAID:
         raise LlmFailed(FailureKind.TOO_LARGE)
     system = system_text(RULES, scenario.card, "What matters:", _items(criteria))
     _matter(system, group, lab_id)  # what does not fit into a question is refused before it is read

@@ -51,22 +51,22 @@ class StateJudge:
 
 
 def _elicited(case: Case, check: ElicitedCheck) -> Finding:
-    found = _in_time(case, check.facts, check.by_turn)
-    share = len(found) / len(set(check.facts))
-    value = {"all": float(share == 1.0), "any": float(bool(found)), "share": share}[check.need]
-    return Finding(value, _cite_disclosures(case, found))
+    in_time = _in_time(case, check.facts, check.by_turn)
+    share = len(in_time) / len(set(check.facts))
+    value = {"all": float(share == 1.0), "any": float(bool(in_time)), "share": share}[check.need]
+    return Finding(value, _cite_disclosures(case, in_time))
 
 
 def _pace(case: Case, check: PaceCheck) -> Finding:
-    found = _in_time(case, check.facts, check.max_turns)
-    return Finding(len(found) / len(set(check.facts)), _cite_disclosures(case, found))
+    in_time = _in_time(case, check.facts, check.max_turns)
+    return Finding(len(in_time) / len(set(check.facts)), _cite_disclosures(case, in_time))
 
 
 def _in_time(case: Case, facts: Sequence[str], by_turn: int | None) -> list[Disclosure]:
     """The facts that were elicited by the turn, in the order of the conversation."""
     elicited = case.record.elicited
-    found = [elicited[fact] for fact in dict.fromkeys(facts) if fact in elicited]
-    return sorted((d for d in found if by_turn is None or d.turn <= by_turn), key=lambda d: d.turn)
+    turns = [elicited[fact] for fact in dict.fromkeys(facts) if fact in elicited]
+    return sorted((d for d in turns if by_turn is None or d.turn <= by_turn), key=lambda d: d.turn)
 
 
 def _cite_disclosures(case: Case, found: Sequence[Disclosure]) -> tuple[Evidence, ...]:
@@ -87,7 +87,7 @@ def _cite_disclosures(case: Case, found: Sequence[Disclosure]) -> tuple[Evidence
 def _committed(case: Case, criterion: Criterion, check: CommittedCheck) -> Finding:
     """Decide by commitments: what earns is said clearly, once `given` is known; what costs is the agent's own word."""
     earns = criterion.points > 0
-    heard = [
+    commitments = [
         [
             one
             for one in case.record.commitments.get(name, ())
@@ -95,8 +95,8 @@ def _committed(case: Case, criterion: Criterion, check: CommittedCheck) -> Findi
         ]
         for name in check.any_of
     ]
-    made = [one for each in heard for one in _without_repetitions(each)]
-    fitting = [one for one in made if _well_timed(one.spoken_before, check.after, check.before)]
+    distinct = [one for each in commitments for one in _without_repetitions(each)]
+    fitting = [one for one in distinct if _well_timed(one.spoken_before, check.after, check.before)]
     if not fitting:
         return NOT_MET
     first = min(fitting, key=lambda one: one.turn)

@@ -64,15 +64,15 @@ class VerdictCache:
 
         async def outcome() -> Any:
             try:
-                kept = (await self.get_many([key])).get(key)
-                return kept if usable(kept) else await self.settle(key, await decide(), usable)
+                stored = (await self.get_many([key])).get(key)
+                return stored if usable(stored) else await self.settle(key, await decide(), usable)
             except LabsError as error:
                 return error.with_traceback(None)
 
-        found = await self._flights.do((lab_id, key), outcome)
-        if isinstance(found, LabsError):
-            raise copy(found)  # one exception raised in several tasks would collect their tracebacks
-        return found
+        settled = await self._flights.do((lab_id, key), outcome)
+        if isinstance(settled, LabsError):
+            raise copy(settled)  # one exception raised in several tasks would collect their tracebacks
+        return settled
 
     async def get_many(self, keys: Iterable[str]) -> dict[str, Any]:
         """The decisions that are known, as JSON values."""

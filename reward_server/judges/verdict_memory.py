@@ -29,10 +29,10 @@ class VerdictMemory:
 
     def recall(self, keys: Iterable[str]) -> dict[str, str]:
         """Return the texts of those of the keys that are remembered."""
-        found = {key: self._texts[key] for key in keys if key in self._texts}
-        for key in found:
+        texts = {key: self._texts[key] for key in keys if key in self._texts}
+        for key in texts:
             self._texts.move_to_end(key)
-        return found
+        return texts
 
     def keep(self, texts: Mapping[str, str]) -> None:
         """Remember texts, and forget others for them; one that is larger than all there is room for is not kept."""

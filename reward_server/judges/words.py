@@ -51,14 +51,14 @@ def regex_finding(case: Case, criterion: Criterion, check: RegexCheck) -> Findin
     if not sought:
         return NOT_MET
     pattern = compiled(check.pattern, ignore_case=check.ignore_case)
-    found = [each for each in sought for _ in pattern.finditer(each.text)]
-    most = len(found)
+    matches = [each for each in sought for _ in pattern.finditer(each.text)]
+    most = len(matches)
     if check.at_most is not None and criterion.points > 0:
         # What must not be said too often counts wherever it is said.
         most = sum(1 for each in _all_of(turns) for _ in pattern.finditer(each.text))
-    if len(found) < check.at_least or (check.at_most is not None and most > check.at_most):
+    if len(matches) < check.at_least or (check.at_most is not None and most > check.at_most):
         return NOT_MET
-    return Finding(1.0, _cited(case, found or sought[:1]))
+    return Finding(1.0, _cited(case, matches or sought[:1]))
 
 
 def _turns(case: Case, where: Where) -> Sequence[TurnRecord]:

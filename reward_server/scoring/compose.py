@@ -100,8 +100,8 @@ def composite_of(given: CompositeLike) -> ScoringComposite:
 
 def combine(composite: ScoringComposite, values: Mapping[str, PartValue]) -> PartValue:
     """The composite reward before caps; `values` has every part's judge."""
-    heard = [values[part.judge] for part in composite.parts]
-    value, shares = _RULES[composite.combine](composite.parts, heard)
+    part_values = [values[part.judge] for part in composite.parts]
+    value, shares = _RULES[composite.combine](composite.parts, part_values)
     std = sqrt(fsum(share * share for share in shares if share is not None))
     return PartValue(value, None if std == 0.0 and None in shares else std)
 

@@ -86,8 +86,8 @@ def _parsed(given: Mapping[str, Any]) -> wire.RewardConfig:
     try:
         return wire.RewardConfig.model_validate(given)
     except ValidationError as error:
-        found = error.errors(include_input=False)
-        problems = [FieldProblem(("reward_config", *e["loc"]), e["msg"].removeprefix("Value error, ")) for e in found]
+        errors = error.errors(include_input=False)
+        problems = [FieldProblem(("reward_config", *e["loc"]), e["msg"].removeprefix("Value error, ")) for e in errors]
         raise InvalidRewardConfig(errors=problems) from None
 
 

@@ -50,8 +50,8 @@ def without_echoes(rubric: Rubric, text: str) -> WithoutRecitals:
     if not lines and not recital.names.search(text):
         return WithoutRecitals(text, 0)
     spoken = sentences(text)
-    kept = [sentence for sentence in spoken if not _is_echo(sentence, lines, recital.names)]
-    return WithoutRecitals("\n".join(kept), len(spoken) - len(kept))
+    own_sentences = [sentence for sentence in spoken if not _is_echo(sentence, lines, recital.names)]
+    return WithoutRecitals("\n".join(own_sentences), len(spoken) - len(own_sentences))
 
 
 def _is_echo(sentence: str, lines: Sequence[str], names: re.Pattern[str]) -> bool:

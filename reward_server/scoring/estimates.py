@@ -99,17 +99,17 @@ async def prepared(judge: ConversationJudge, cases: Sequence[Case]) -> None:
 def estimates_of(judge: ConversationJudge, cases: Sequence[Case]) -> list[Estimate | LabsError]:
     """One sound estimate per case, or why there is none; blocking."""
     try:
-        found = list(judge.estimate(cases))
+        estimates = list(judge.estimate(cases))
     except LabsError as error:
         return [error] * len(cases)
     except Exception as error:  # noqa: BLE001 (a provider boundary: a judge may be anybody's program)
         # Only the kind of error: its message may quote the conversation.
         log.error("judge_failed", judge=judge.name, error=type(error).__name__)  # noqa: TRY400
         return [JudgeFailed()] * len(cases)
-    if len(found) != len(cases):
+    if len(estimates) != len(cases):
         log.error("judge_failed", judge=judge.name, error="WrongCount")
         return [JudgeFailed()] * len(cases)
-    return [_sound(judge, each) for each in found]
+    return [_sound(judge, each) for each in estimates]
 
 
 def _sound(judge: ConversationJudge, given: object) -> Estimate | LabsError:

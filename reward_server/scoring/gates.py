@@ -145,13 +145,13 @@ def _only_asks(record: Record, criteria: Sequence[Criterion], verdicts: Mapping[
     if not deeds or (len(record.turns) < TURNS_TO_ASK and interrogations < INTERROGATIONS):
         return False
     wanted = {name for c in deeds if c.check.committed for name in c.check.committed.any_of}
-    if any(c.check.tool and (found := verdicts.get(c.id)) and found.value for c in deeds):
+    if any(c.check.tool and (verdict := verdicts.get(c.id)) and verdict.value for c in deeds):
         return False
     return not any(turn.empathy or (turn.own and _commits(turn, wanted)) for turn in record.turns)
 
 
 def _commits(turn: TurnRecord, wanted: Set[str]) -> bool:
-    return any(heard.commitment_id in wanted for heard in turn.hearing.commitments)
+    return any(commitment.commitment_id in wanted for commitment in turn.hearing.commitments)
 
 
 def _is_about_the_case(turn: TurnRecord) -> bool:
@@ -161,9 +161,9 @@ def _is_about_the_case(turn: TurnRecord) -> bool:
 
 def _comes_to_nothing(transcript: Transcript, record: Record, counts: Callable[[TurnRecord], bool]) -> bool:
     """True if it is degenerate but for turns that bring nothing: they do not make a conversation of it."""
-    said = [words_alone(turn.agent) for turn in transcript.turns]
-    [(often, _)] = Counter(said).most_common(1) or [("", 0)]
-    for nothing in ([text == often for text in said], list(empty_turns(transcript))):
+    agent_texts = [words_alone(turn.agent) for turn in transcript.turns]
+    [(often, _)] = Counter(agent_texts).most_common(1) or [("", 0)]
+    for nothing in ([text == often for text in agent_texts], list(empty_turns(transcript))):
         others = (turn for turn, is_nothing in zip(record.turns, nothing, strict=True) if not is_nothing)
         if sum(nothing) >= TURNS_TO_JUDGE_BY and not any(map(counts, others)):
             return True

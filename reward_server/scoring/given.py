@@ -40,13 +40,13 @@ class GivenRubrics:
         """
         lab.require(Scope.AUTHOR)
         key = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
-        kept = self._kept.get(key)
-        if kept is None:
-            kept = self._kept[key] = self._scorer.lend(_read(data))
+        cached = self._kept.get(key)
+        if cached is None:
+            cached = self._kept[key] = self._scorer.lend(_read(data))
         self._kept.move_to_end(key)
         while len(self._kept) > KEPT:
             self._kept.popitem(last=False)
-        return kept
+        return cached
 
 
 def _read(data: Mapping[str, Any]) -> SealedScenario:

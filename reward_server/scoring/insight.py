@@ -135,8 +135,8 @@ class Insights:
 def insight_of(scenario: SealedScenario, scored: Scored, record: Record, *, named: bool) -> Insight:
     """Put a scored conversation into words."""
     verdicts = {verdict.criterion_id: verdict for verdict in scored.verdicts}
-    criteria = [each for each in scenario.secrets.rubric.criteria if each.id in verdicts]
-    decided = tuple(_decided(each, verdicts[each.id], named=named) for each in criteria)
+    criteria = [criterion for criterion in scenario.secrets.rubric.criteria if criterion.id in verdicts]
+    decided = tuple(_decided(criterion, verdicts[criterion.id], named=named) for criterion in criteria)
     teller = _Teller(scenario.case, record, named=named)
     return Insight(
         reward=scored.reward,
@@ -224,16 +224,16 @@ class _Teller:
         if topic.tier is Tier.RAPPORT and turn.hearing.rapport < topic.gate.rapport:
             needed = f": {turn.hearing.rapport:.1f} of {topic.gate.rapport:.1f}" if self._named else ""
             return f"not enough trust{needed}"
-        said = {name for name, when in self._record.spoken.items() if when < turn.turn}
-        if not all_hold(topic.gate.requires, said):
+        topics_before = {name for name, when in self._record.spoken.items() if when < turn.turn}
+        if not all_hold(topic.gate.requires, topics_before):
             return "something else has to be said first"
         return "too early in the talk" if turn.turn <= topic.gate.after_turn else "not told"
 
     def _commitment(self, turn: TurnRecord, heard: HeardCommitment) -> MeaningInsight:
-        made = next(
+        commitment = next(
             (one for one in self._record.commitments.get(heard.commitment_id, ()) if one.turn == turn.turn), None
         )
-        clear = made is not None and made.clear
+        clear = commitment is not None and commitment.clear
         outcome = "too early" if heard.early else "counts" if clear else "not clear, or not in the agent's own words"
         if not heard.binding:
             outcome += ", not binding"

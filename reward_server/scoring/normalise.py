@@ -39,11 +39,11 @@ def parse_windows(specs: Sequence[str], now: datetime) -> tuple[WindowRange, ...
 
 
 def _parse(spec: str, index: int, now: datetime) -> WindowRange:
-    found = _SPEC.fullmatch(spec)
-    if found is None:
+    match = _SPEC.fullmatch(spec)
+    if match is None:
         problem = FieldProblem(("normalization_windows", index), "A window is a number and one of d, w, m, n.")
         raise InvalidRequest(errors=[problem])
-    digits, unit = found[1].lstrip("0") or "0", found[2]
+    digits, unit = match[1].lstrip("0") or "0", match[2]
     number = int(digits) if len(digits) <= _MOST_DIGITS else _LARGEST_COUNT
     if unit == "n":
         return WindowRange(spec, last=min(number, _LARGEST_COUNT))

@@ -64,7 +64,7 @@ def half_of(scenario: SealedScenario) -> PrivateHalf:
         role=case.role,
         openings=case.openings,
         temperaments=case.temperaments,
-        facts={tier: found for tier, found in facts.items() if found},
+        facts={tier: names for tier, names in facts.items() if names},
         commitments=[(each.id, each.examples[:4]) for each in case.commitments],
         dimensions=dimensions,
         version=scenario.version,
@@ -76,9 +76,9 @@ def _fact(topic: CompiledTopic) -> FactSheet:
 
 
 def _conditions(gate: Condition) -> list[str]:
-    found = [f"trust of {gate.rapport:g}"] if gate.rapport else []
-    found += [f"after {_named(gate.requires)}"] if gate.requires else []
-    return found + ([f"from turn {gate.after_turn + 1} on"] if gate.after_turn else [])
+    conditions = [f"trust of {gate.rapport:g}"] if gate.rapport else []
+    conditions += [f"after {_named(gate.requires)}"] if gate.requires else []
+    return conditions + ([f"from turn {gate.after_turn + 1} on"] if gate.after_turn else [])
 
 
 def _named(needs: Needs) -> str:

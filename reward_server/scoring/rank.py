@@ -77,8 +77,8 @@ class Ranker:
         shown = {} if self._group_judge is None else await asyncio.to_thread(_without_offence, distinct)
         # One conversation alone compares with nothing: its own reward is all that can be said.
         if self._group_judge is None or len(shown) < 2:
-            heard = next(iter(rewards.values())).judges
-            return _placed([scores[digest] for digest in digests], "+".join(heard) or LOCAL, version)
+            judges = next(iter(rewards.values())).judges
+            return _placed([scores[digest] for digest in digests], "+".join(judges) or LOCAL, version)
         relative = await self._compare(self._group_judge, shown)
         capped = {digest: _capped(value, rewards[digest]) for digest, value in relative.items()}
         lowest = min(capped.values())

@@ -264,8 +264,8 @@ class Scorer:
                 return await asyncio.get_running_loop().run_in_executor(self._threads, _begin_all, begin, part)
 
         parts = [begun(part) for part in _parts(requests)]
-        found = [await parts[0]] if len(parts) == 1 else await asyncio.gather(*parts)
-        return await self._ended(list(chain.from_iterable(found)), started)
+        outcomes = [await parts[0]] if len(parts) == 1 else await asyncio.gather(*parts)
+        return await self._ended(list(chain.from_iterable(outcomes)), started)
 
     def begin(self) -> Begin:
         """Return the function with which a scoring thread begins a conversation, for `finish`; it raises nothing.
@@ -281,13 +281,15 @@ class Scorer:
     async def _ended(self, begun: Sequence[StartedScoring], started: float) -> list[Scored | Unscored]:
         requests = [each.request for each in begun]
         refused = {} if self.telling is None else await self.telling.refused(requests)
-        kept = [each for place, each in enumerate(begun) if place not in refused]
-        outcomes = await self._outcomes(kept) if kept else []
-        if self.meter is not None and kept:
-            places = [None if each is None else (each.collection, each.scenario) for each in (b.request for b in kept)]
+        allowed = [each for place, each in enumerate(begun) if place not in refused]
+        outcomes = await self._outcomes(allowed) if allowed else []
+        if self.meter is not None and allowed:
+            places = [
+                None if each is None else (each.collection, each.scenario) for each in (b.request for b in allowed)
+            ]
             self.meter.count(places, outcomes, time.perf_counter() - started)
-        found = iter(outcomes)
-        whole = [refused[place] if place in refused else next(found) for place in range(len(begun))]
+        scored = iter(outcomes)
+        whole = [refused[place] if place in refused else next(scored) for place in range(len(begun))]
         return whole if self.telling is None else list(map(self.telling.told, requests, whole))
 
     async def _outcomes(self, begun: Sequence[StartedScoring]) -> list[Scored | Unscored]:
@@ -449,11 +451,13 @@ class Scorer:
         """The record, and how many sentences of the rubric were recited in it: nobody hears those."""
         exchanges = transcript.exchanges()
         cleared = [without_echoes(scenario.secrets.rubric, exchange.agent.text) for exchange in exchanges]
-        heard = [
+        hearings = [
             Exchange(AgentTurn(clear.text, exchange.agent.tools), exchange.persona)
             for exchange, clear in zip(exchanges, cleared, strict=True)
         ]
-        record = replay(scenario.case, transcript.opening, heard, self._reader, self._matcher, scenario.card.max_turns)
+        record = replay(
+            scenario.case, transcript.opening, hearings, self._reader, self._matcher, scenario.card.max_turns
+        )
         return record, sum(clear.recited for clear in cleared)
 
     def _composite(self, request: ScoreRequest) -> ScoringComposite:
@@ -468,8 +472,8 @@ class Scorer:
         if not request.config.skip_safety_gate:
             return True
         with suppress(LabsError):  # which `_attempt` will meet again
-            heard = [judges.get(name) for name in self._composite(request).judges]
-            return any(judge is None or reads_record(judge) for judge in heard)
+            conversation_judges = [judges.get(name) for name in self._composite(request).judges]
+            return any(judge is None or reads_record(judge) for judge in conversation_judges)
         return False
 
     def _sealed(self, request: ScoreRequest) -> SealedScenario:
@@ -494,13 +498,13 @@ class Scorer:
         waiting = [outcome for outcome in outcomes if isinstance(outcome, _PendingScore)]
         if not waiting:
             return [outcome for outcome in outcomes if not isinstance(outcome, _PendingScore)]
-        answers, heard = await asyncio.gather(
+        answers, judge_estimates = await asyncio.gather(
             self._panel.ask([(each.case, each.questions) for each in waiting]),
             asyncio.gather(*(self._estimates(name, waiting, snapshot.judges) for name in snapshot.judges)),
         )
-        estimates = dict(zip(snapshot.judges, heard, strict=True))
+        estimates = dict(zip(snapshot.judges, judge_estimates, strict=True))
         finished = iter(
-            _finished(each, answer, {name: found[i] for name, found in estimates.items()}, snapshot)
+            _finished(each, answer, {name: judge_outcomes[i] for name, judge_outcomes in estimates.items()}, snapshot)
             for i, (each, answer) in enumerate(zip(waiting, answers, strict=True))
         )
         return [next(finished) if isinstance(each, _PendingScore) else each for each in outcomes]
@@ -512,12 +516,12 @@ class Scorer:
         asking = [i for i, each in enumerate(waiting) if name in each.composite.judges]
         cases = [waiting[i].case for i in asking]
         parts = [cases[start : start + CASES_PER_ESTIMATE] for start in range(0, len(cases), CASES_PER_ESTIMATE)]
-        loop, found = asyncio.get_running_loop(), []
+        loop, estimates = asyncio.get_running_loop(), []
         for part in parts:
             await prepared(judges[name], part)
-            found += await loop.run_in_executor(self._threads, estimates_of, judges[name], part)
-        said = dict(zip(asking, found, strict=True))
-        return [said.get(i) for i in range(len(waiting))]
+            estimates += await loop.run_in_executor(self._threads, estimates_of, judges[name], part)
+        by_case = dict(zip(asking, estimates, strict=True))
+        return [by_case.get(i) for i in range(len(waiting))]
 
 
 def _parts(things: Sequence[Thing]) -> list[Sequence[Thing]]:

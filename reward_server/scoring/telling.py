@@ -39,12 +39,12 @@ class WeightingDisclosure:
 
     async def refused(self, requests: Sequence[ScoreRequest | None]) -> dict[int, Unscored]:
         """Those of the requests, by their place, that are one weighting too many."""
-        found = {}
+        refusals = {}
         for place, request in enumerate(requests):
             if request is not None and is_narrowed(request.config) and (wait_s := self._wait_s(request)):
-                found[place] = Unscored(TooManyWeightings(retry_after_s=math.ceil(wait_s)))
+                refusals[place] = Unscored(TooManyWeightings(retry_after_s=math.ceil(wait_s)))
                 await self._note(request)
-        return found
+        return refusals
 
     def told(self, request: ScoreRequest | None, outcome: Scored | Unscored) -> Scored | Unscored:
         """The outcome as it may be told."""
@@ -87,4 +87,4 @@ def _mixed(rubric: Rubric, config: RewardConfig) -> set[str]:
     for criterion in rubric.criteria:
         if config.runs(criterion.family):
             families.setdefault(criterion.dimension, set()).add(criterion.family)
-    return {name for name, found in families.items() if len(found) >= FAMILIES}
+    return {name for name, criteria in families.items() if len(criteria) >= FAMILIES}

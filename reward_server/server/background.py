@@ -91,19 +91,19 @@ def workers_of(
         await unit.training_runs.move(job.lab_id, job.job_id, OPEN_RUNS, over)
         run = await unit.training_runs.get(job.lab_id, job.job_id)
         if run is not None:
-            told = {"training_run_id": run.training_run_id, "status": run.status.value, "step": run.step}
-            told |= {} if run.error is None else {"error": run.error}
-            await announce(unit, job.lab_id, WebhookEvent.TRAINING_RUN_FINISHED, told, clock.now())
+            event = {"training_run_id": run.training_run_id, "status": run.status.value, "step": run.step}
+            event |= {} if run.error is None else {"error": run.error}
+            await announce(unit, job.lab_id, WebhookEvent.TRAINING_RUN_FINISHED, event, clock.now())
 
     async def tell(unit: UnitOfWork, job: JobRow) -> None:
         if job.type == TRAIN_POLICY:
             await end_run(unit, job)
             return
-        told = {"job_id": job.job_id, "type": job.type, "status": job.status.value, "total": job.total}
-        told |= {"done": job.done, "failed": job.failed, "dead": job.dead}
+        event = {"job_id": job.job_id, "type": job.type, "status": job.status.value, "total": job.total}
+        event |= {"done": job.done, "failed": job.failed, "dead": job.dead}
         if job.error is not None:
-            told["error"] = job.error
-        await announce(unit, job.lab_id, WebhookEvent.JOB_FINISHED, told, clock.now())
+            event["error"] = job.error
+        await announce(unit, job.lab_id, WebhookEvent.JOB_FINISHED, event, clock.now())
 
     of_agents = {name: kind for name, kind in kinds.items() if isinstance(kind, EvaluateAgentItems)}
     of_runs = {name: kind for name, kind in kinds.items() if name == TRAIN_POLICY}

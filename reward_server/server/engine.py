@@ -296,10 +296,10 @@ def offline_engine(
     matcher, verdicts = matcher or load_matcher(settings), VerdictCache()
     deciders = deciders_of(settings, matcher, verdicts)
     reader = reader or reader_of(settings, load_reader(settings), deciders.reader)
-    asked = asked_judges(model, settings, verdicts, reader, deciders.judges)
+    remote_judges = asked_judges(model, settings, verdicts, reader, deciders.judges)
     learned = reward_model_service(settings, matcher=matcher).active
     guests = ExtraJudges(
-        asked=asked,
+        asked=remote_judges,
         plugins=load_plugins(settings.plugin_names),
         classifier=classifier_judge(settings, matcher),
         reward_model=learned.judge,

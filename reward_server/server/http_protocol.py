@@ -143,8 +143,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """Hand the connection over, with its place."""
         self._all.leave(self)
         self._stop_timer()
-        made: Any = partial(BoundedSocketProtocol, connections=self._all, address=self.address)
-        self.ws_protocol_class = made
+        make_protocol: Any = partial(BoundedSocketProtocol, connections=self._all, address=self.address)
+        self.ws_protocol_class = make_protocol
         super().handle_websocket_upgrade()
 
     def _refuse(self, status: int, error: LabsError) -> None:

@@ -76,8 +76,8 @@ class ScoringParts:
     @property
     def caches(self) -> dict[str, Callable[[], float]]:
         """By name, who says how many bytes a cache holds."""
-        kept = {"matcher": self.matcher, "reader": self.reader}
-        return {name: partial(getattr, each, "held_bytes", 0) for name, each in kept.items()}
+        caches = {"matcher": self.matcher, "reader": self.reader}
+        return {name: partial(getattr, each, "held_bytes", 0) for name, each in caches.items()}
 
 
 @dataclass(frozen=True)

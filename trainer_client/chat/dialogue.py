@@ -57,33 +57,33 @@ def read_chat(messages: Any, name: str = "messages") -> Dialogue:
     if not isinstance(messages, list) or not messages:
         raise ChatError(f"`{name}` must be a non-empty list of messages")
     system: list[str] = []
-    heard: list[str | None] = []
-    said: list[ChatTurn] = []
+    persona_lines: list[str | None] = []
+    policy_turns: list[ChatTurn] = []
     answers: list[list[str]] = []
     for place, message in enumerate(messages):
         role, text = _role(message, name), _text(message, name)
         if role == "system":
             system.append(text)
         elif role == "tool":
-            _answer(text, heard, said, answers)
+            _answer(text, persona_lines, policy_turns, answers)
         elif role == "user":
-            if len(heard) > len(said):
+            if len(persona_lines) > len(policy_turns):
                 raise ChatError(_ORDER)
-            heard.append(text)
+            persona_lines.append(text)
         else:
-            if len(heard) == len(said):
-                if not said or not answers[-1]:
+            if len(persona_lines) == len(policy_turns):
+                if not policy_turns or not answers[-1]:
                     raise ChatError(_ORDER)
-                heard.append(None)
-            said.append(_turn(message, text, place, name))
+                persona_lines.append(None)
+            policy_turns.append(_turn(message, text, place, name))
             answers.append([])
-    if said and len(heard) == len(said) and answers[-1]:
-        heard.append(None)  # the policy has its results and goes on
+    if policy_turns and len(persona_lines) == len(policy_turns) and answers[-1]:
+        persona_lines.append(None)  # the policy has its results and goes on
     return Dialogue(
         "\n\n".join(system) or None,
-        tuple(heard),
-        tuple(said),
-        tuple(_results(turn, texts) for turn, texts in zip(said, answers, strict=True)),
+        tuple(persona_lines),
+        tuple(policy_turns),
+        tuple(_results(turn, texts) for turn, texts in zip(policy_turns, answers, strict=True)),
     )
 
 

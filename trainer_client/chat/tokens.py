@@ -182,10 +182,10 @@ class Renderer:
 
     def _thought_of_template(self, thought: str) -> str | None:
         """The text that the template writes between the start of a turn and what is said, if that is a thought."""
-        asked = [{"role": "user", "content": "hello"}]
+        prompt = [{"role": "user", "content": "hello"}]
         turn = {"role": "assistant", "content": f"{thoughts.thinking(thought)}{POLICY_MARK}"}
         try:
-            before, whole = self._apply(asked, generation=True), self._apply([*asked, turn], generation=False)
+            before, whole = self._apply(prompt, generation=True), self._apply([*prompt, turn], generation=False)
         except (jinja2.TemplateError, TypeError, ValueError, KeyError):
             return None
         head, found, _ = whole.partition(POLICY_MARK)
@@ -211,11 +211,11 @@ class Renderer:
     def _calls_of_template(self, text: str, calls: Sequence[Mapping[str, Any]]) -> str:
         """The turn between the start and the end that the template gives it; empty where the template fails."""
         functions = [{"type": "function", "id": f"call{n:05}", "function": {**call}} for n, call in enumerate(calls)]
-        asked = [{"role": "user", "content": "hello"}]
+        prompt = [{"role": "user", "content": "hello"}]
         try:
-            before = self._apply(asked, generation=True).removesuffix(self._opened)
+            before = self._apply(prompt, generation=True).removesuffix(self._opened)
             whole = self._apply(
-                [*asked, {"role": "assistant", "content": text, "tool_calls": functions}], generation=False
+                [*prompt, {"role": "assistant", "content": text, "tool_calls": functions}], generation=False
             )
         except (jinja2.TemplateError, TypeError, ValueError, KeyError):
             return ""
@@ -318,11 +318,11 @@ class Renderer:
 
     def _end_of(self, between: str) -> tuple[str, int] | None:
         """The control token that closes a turn, and where it is: one the model stops at before any other."""
-        found = [(place, -len(text), text) for text in self._special if text and (place := between.find(text)) >= 0]
-        stops = [each for each in found if self._special[each[2]] in self._stops]
-        if not found:
+        ends = [(place, -len(text), text) for text in self._special if text and (place := between.find(text)) >= 0]
+        stops = [each for each in ends if self._special[each[2]] in self._stops]
+        if not ends:
             return None
-        place, _, text = min(stops or found)
+        place, _, text = min(stops or ends)
         return text, place
 
     def _render(self, messages: list[dict[str, Any]], *, generation: bool) -> str:
@@ -371,8 +371,8 @@ class Renderer:
 
 def special_tokens(tokenizer: Tokenizer) -> dict[str, int]:
     """Control tokens and their ids: those the tokenizer uses, and all it marks as special."""
-    found = {text: tokenizer.convert_tokens_to_ids(text) for text in tokenizer.all_special_tokens}
-    return found | {str(token): number for number, token in tokenizer.added_tokens_decoder.items() if token.special}
+    ids = {text: tokenizer.convert_tokens_to_ids(text) for text in tokenizer.all_special_tokens}
+    return ids | {str(token): number for number, token in tokenizer.added_tokens_decoder.items() if token.special}
 
 
 def _tool_message(place: int, name: str, text: str) -> dict[str, Any]:

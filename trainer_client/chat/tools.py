@@ -126,16 +126,16 @@ def _choice(options: Sequence[str]) -> dict[str, Any]:
 
 def _written(text: str) -> Iterator[tuple[str, Any]]:
     """The parts that look like calls: as written, and what each holds."""
-    for found in _TAGGED.finditer(text):
-        yield found[0], _json(found[1])
-    for found in _XML.finditer(text):
-        fields = {name: _value(value) for name, value in _XML_FIELD.findall(found[2])}
-        yield found[0], {"name": found[1], "arguments": fields}
-    for found in _LISTED.finditer(text):
-        calls = _json(found[1])
+    for match in _TAGGED.finditer(text):
+        yield match[0], _json(match[1])
+    for match in _XML.finditer(text):
+        fields = {name: _value(value) for name, value in _XML_FIELD.findall(match[2])}
+        yield match[0], {"name": match[1], "arguments": fields}
+    for match in _LISTED.finditer(text):
+        calls = _json(match[1])
         whole = [calls] if not isinstance(calls, list) else calls
         for number, call in enumerate(whole):
-            yield found[0] if number == 0 else "", call
+            yield match[0] if number == 0 else "", call
     bare = text.strip().removeprefix(_PYTHON_TAG).strip()
     if bare.startswith("{") and bare.endswith("}"):
         yield text, _json(bare)
@@ -152,8 +152,8 @@ def _json(text: str) -> Any:
 
 
 def _value(text: str) -> Any:
-    found = _json(text)
-    return text if found is None else found
+    value = _json(text)
+    return text if value is None else value
 
 
 def _read(call: Any) -> ToolCall | None:

@@ -79,17 +79,17 @@ class RubricReward:
     def score(self, conversations: Sequence[Talk]) -> list[float | None]:
         """A reward for each conversation in which the agent is the assistant; None where there is none."""
         client = self._open()
-        found: list[float | None] = []
+        scores: list[float | None] = []
         failures: list[str] = []
         for start in range(0, len(conversations), MAX_BATCH_ITEMS):
             part = conversations[start : start + MAX_BATCH_ITEMS]
             outcome = client.batch_evaluate([self._item(str(number), talk) for number, talk in enumerate(part)])
             for each in outcome.results:
                 failed = isinstance(each, FailedItem)
-                found.append(None if failed else each.reward)
+                scores.append(None if failed else each.reward)
                 failures += [f"{each.code}: {each.message}"] if isinstance(each, FailedItem) else []
         self.failures = failures
-        return found
+        return scores
 
     def _item(self, name: str, talk: Talk) -> dict[str, Any]:
         item: dict[str, Any] = {"id": name, "rubric": self.rubric, "messages": list(talk)}

@@ -33,14 +33,14 @@ class Task:
     def read(cls, prompt: Any) -> Task:
         """The task that a prompt names: a text, or messages."""
         text = prompt if isinstance(prompt, str) else " ".join(str(message.get("content")) for message in prompt)
-        found = _LINE.search(text)
-        if found is None:
+        match = _LINE.search(text)
+        if match is None:
             raise ValueError(
                 "a prompt names no task of Labs; make the dataset with `dataset_rows`, whose prompts are"
                 " labs://COLLECTION/SCENARIO?seed=NUMBER"
             )
-        split: Split | None = None if found[4] is None else ("train" if found[4] == "train" else "eval")
-        return cls(found[1], found[2], int(found[3]), split)
+        split: Split | None = None if match[4] is None else ("train" if match[4] == "train" else "eval")
+        return cls(match[1], match[2], int(match[3]), split)
 
 
 def dataset_rows(

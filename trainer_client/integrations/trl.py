@@ -43,8 +43,8 @@ def dataset(
 
 def reward(prompts: Sequence[Any], completions: Sequence[Any], **given: Any) -> list[float | None]:
     """The reward of each conversation; None, which TRL leaves out of the baseline, where there is none."""
-    found: list[float | None] = given["labs_reward"]
-    return found
+    rewards: list[float | None] = given["labs_reward"]
+    return rewards
 
 
 def dimension(name: str) -> Callable[..., list[float | None]]:
@@ -138,10 +138,10 @@ class LabsRollout:
 
     def _turn(self, going: Sequence[_Play], trainer: Any) -> None:
         """A turn of each: the policy's, and what the persona says to it."""
-        given = [play.prompt + play.completion for play in going]
-        said, logprobs = trainer._generate_single_turn(given, None, {}, num_generations=1)
+        prompts = [play.prompt + play.completion for play in going]
+        completions, logprobs = trainer._generate_single_turn(prompts, None, {}, num_generations=1)
         room = trainer.max_completion_length
-        for number, (play, ids) in enumerate(zip(going, said, strict=True)):
+        for number, (play, ids) in enumerate(zip(going, completions, strict=True)):
             play.said = ids[: room - len(play.completion)]
             play.add(play.said, sampled=True, logprobs=None if logprobs is None else logprobs[number][: len(play.said)])
         spoken = [(play.episode, play.renderer.spoken(list(play.said)).text) for play in going]

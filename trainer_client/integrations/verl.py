@@ -70,15 +70,15 @@ class LabsAgentLoop(AgentLoopBase):  # type: ignore[misc]
             output = await self.server_manager.generate(
                 request_id=request, prompt_ids=prompt + response, sampling_params=sampling_params
             )
-            said = list(output.token_ids)[: room - len(response)]
-            response += said
-            mask += [1] * len(said)
-            logprobs += list(output.log_probs or [])[: len(said)]
-            turn = [(episode, renderer.spoken(said).text)]
+            token_ids = list(output.token_ids)[: room - len(response)]
+            response += token_ids
+            mask += [1] * len(token_ids)
+            logprobs += list(output.log_probs or [])[: len(token_ids)]
+            turn = [(episode, renderer.spoken(token_ids).text)]
             await asyncio.to_thread(self._episodes.say, turn, opened=renderer.opens_thought)
             if episode.error is not None:
                 raise RuntimeError(f"the episode has no reward: {episode.error}")
-            ended = bool(said) and said[-1] == renderer.end_id
+            ended = bool(token_ids) and token_ids[-1] == renderer.end_id
             after = renderer.suffix(episode.heard[-1], ended=ended, results=episode.results)
             if not episode.live or len(response) + len(after) >= room:
                 break

@@ -88,11 +88,11 @@ class ChatJudge:
 
 
 def _read(content: str) -> tuple[float, str]:
-    found = json.loads(content)
-    score = found["score"]
+    parsed = json.loads(content)
+    score = parsed["score"]
     if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 10:
         raise ValueError("the score is not a number from 0 to 10")
-    return score / 10.0, str(found.get("reason", ""))
+    return score / 10.0, str(parsed.get("reason", ""))
 
 
 class JudgeReward(RewardFunction):

@@ -92,8 +92,8 @@ class RegexReward(RewardFunction):
 
     def score(self, messages: Conversation, context: RewardContext = NO_CONTEXT) -> RewardResult:
         """Score one conversation."""
-        found = self._pattern.search("\n".join(turns_of(messages, "assistant"))) is not None
-        return RewardResult(float(found != self.invert))
+        matches = self._pattern.search("\n".join(turns_of(messages, "assistant"))) is not None
+        return RewardResult(float(matches != self.invert))
 
 
 class SimilarityReward(RewardFunction):

@@ -53,8 +53,8 @@ async def list_agents(
     """The lab's agents, newest first."""
     services = services_of(request)
     pager = Pager(services.cursors, lab.lab_id, IdPrefix.AGENT)
-    found = await services.agents.all(lab)
-    shown, following = pager.page(found, query, lambda each: PageEnd(each.created_at, each.agent_id))
+    agents = await services.agents.all(lab)
+    shown, following = pager.page(agents, query, lambda each: PageEnd(each.created_at, each.agent_id))
     return answer(request, {"data": [document(each) for each in shown], **following})
 
 

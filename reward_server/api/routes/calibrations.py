@@ -29,9 +29,9 @@ async def list_calibrations(
 ) -> Body:
     """The calibrations of this server, newest first, also those of other scoring versions."""
     services = services_of(request)
-    found = await asyncio.to_thread(services.calibrations.all)
+    calibrations = await asyncio.to_thread(services.calibrations.all)
     pager = Pager(services.cursors, lab.lab_id, "cal")
-    shown, following = pager.page(found, query, lambda each: PageEnd(each.created, each.id))
+    shown, following = pager.page(calibrations, query, lambda each: PageEnd(each.created, each.id))
     data = [calibration_summary(each) for each in shown]
     return answer(request, {"data": data, "calibrations": data, **following})
 

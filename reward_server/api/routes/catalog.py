@@ -39,8 +39,8 @@ async def list_collections(request: Request, lab: Annotated[Lab, for_keys(*ANY)]
 )
 async def read_collection(request: Request, lab: Annotated[Lab, for_keys(*ANY)], collection_slug: str) -> Body:
     """One collection."""
-    found = collection_for(lab, services_of(request).catalog, collection_slug)
-    return answer(request, _collection(found))
+    collection = collection_for(lab, services_of(request).catalog, collection_slug)
+    return answer(request, _collection(collection))
 
 
 @router.get(
@@ -52,14 +52,14 @@ async def read_scenario(
     request: Request, lab: Annotated[Lab, for_keys(*ANY)], collection_slug: str, scenario_slug: str
 ) -> Body:
     """One scenario, with the personas that `config.persona_slug` may name, and its tools."""
-    found = scenario_for(lab, services_of(request).catalog, collection_slug, scenario_slug)
-    tools = [tool.shown() for tool in found.card.tools]
-    return answer(request, {**_scenario(found), "personas": list(found.personas), "tool_definitions": tools})
+    scenario = scenario_for(lab, services_of(request).catalog, collection_slug, scenario_slug)
+    tools = [tool.shown() for tool in scenario.card.tools]
+    return answer(request, {**_scenario(scenario), "personas": list(scenario.personas), "tool_definitions": tools})
 
 
 def _catalog(request: Request, lab: Lab) -> Body:
     visible = visible_collections(lab, services_of(request).catalog)
-    return answer(request, {"collections": [_collection(found) for found in visible]})
+    return answer(request, {"collections": [_collection(collection) for collection in visible]})
 
 
 def _collection(found: PublicCollection) -> Body:

@@ -87,7 +87,7 @@ async def made_key(services: Services, wanted: CreateKeyRequest, by: Actor) -> B
     unknown = [slug for slug in wanted.collections or () if slug not in services.catalog.collections]
     if unknown:
         raise InvalidRequest(errors=[FieldProblem(("collections",), "Names a collection that is not served here.")])
-    made = await services.keys.create(
+    new_key = await services.keys.create(
         wanted.lab_id,
         name=wanted.name,
         plan=Plan(wanted.plan),
@@ -99,7 +99,7 @@ async def made_key(services: Services, wanted: CreateKeyRequest, by: Actor) -> B
         concurrency=wanted.concurrency,
         by=by,
     )
-    return {**_summary(made.row), "key": made.text}
+    return {**_summary(new_key.row), "key": new_key.text}
 
 
 def _summary(row: KeyRow) -> Body:

@@ -119,8 +119,8 @@ async def export_preferences(
         first = await anext(parts)
     except StopAsyncIteration:
         reasons = export.manifest.to_json()["left_out"]
-        told = ", ".join(f"{reason}={count}" for reason, count in reasons.items()) or "none"
-        return Response(headers={LEFT_OUT: told}, media_type=JSON_LINES)
+        left_out = ", ".join(f"{reason}={count}" for reason, count in reasons.items()) or "none"
+        return Response(headers={LEFT_OUT: left_out}, media_type=JSON_LINES)
     return JsonLines(_joined(first, parts))
 
 

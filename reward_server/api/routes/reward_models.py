@@ -28,9 +28,9 @@ async def list_reward_models(
 ) -> Body:
     """The learned reward models of this server, newest first, with their figures on held-out dialogues."""
     services = services_of(request)
-    found = await services.reward_models.all()
+    models = await services.reward_models.all()
     pager = Pager(services.cursors, lab.lab_id, "rm")
-    shown, following = pager.page(found, query, lambda each: PageEnd(each[0].created, each[0].id))
+    shown, following = pager.page(models, query, lambda each: PageEnd(each[0].created, each[0].id))
     data = [_summary(card, active=active) for card, active in shown]
     return answer(request, {"data": data, "reward_models": data, **following})
 

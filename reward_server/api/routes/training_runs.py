@@ -146,8 +146,8 @@ async def read_training_metrics(
     pager = Pager(services.cursors, lab.lab_id, METRIC)
     end = pager.after(query.cursor)
     place = MetricPlace(query.after) if end is None else _place(row, end)
-    found = await services.training_runs.metrics(lab, training_run_id, place, query.limit + 1)
-    shown, following = pager.shown(found, query.limit, lambda each: _end(row, each))
+    records = await services.training_runs.metrics(lab, training_run_id, place, query.limit + 1)
+    shown, following = pager.shown(records, query.limit, lambda each: _end(row, each))
     return answer(request, {"data": [each.record for each in shown], **following})
 
 
@@ -170,12 +170,12 @@ async def follow_training_run(
     async def look(lab: Lab) -> ProgressSnapshot:
         nonlocal place
         row = await runs.find(lab, training_run_id)
-        found = await runs.metrics(lab, training_run_id, place, EVENT_RECORDS)
-        if found:
-            place = MetricPlace(found[-1].step, found[-1].kind)
-        has_more = len(found) == EVENT_RECORDS
+        records = await runs.metrics(lab, training_run_id, place, EVENT_RECORDS)
+        if records:
+            place = MetricPlace(records[-1].step, records[-1].kind)
+        has_more = len(records) == EVENT_RECORDS
         body = document(row)
-        data = to_json(body | {"metrics": [each.record for each in found]})
+        data = to_json(body | {"metrics": [each.record for each in records]})
         state = to_json(body | {"place": [place.step, place.kind]})
         return ProgressSnapshot(data, state, is_over=not row.is_open and not has_more, has_more=has_more)
 

@@ -51,8 +51,8 @@ async def list_webhooks(
     """The lab's webhooks, newest first."""
     services = services_of(request)
     pager = Pager(services.cursors, lab.lab_id, IdPrefix.WEBHOOK)
-    found = await services.webhooks.all(lab)
-    shown, following = pager.page(found, query, lambda each: PageEnd(each.created_at, each.webhook_id))
+    webhooks = await services.webhooks.all(lab)
+    shown, following = pager.page(webhooks, query, lambda each: PageEnd(each.created_at, each.webhook_id))
     return answer(request, {"data": [document(each) for each in shown], **following})
 
 
@@ -86,8 +86,8 @@ async def list_deliveries(
     """Messages to a webhook, newest first; they are kept for 30 days."""
     services = services_of(request)
     pager = Pager(services.cursors, lab.lab_id, IdPrefix.MESSAGE)
-    found = await services.webhooks.deliveries(lab, webhook_id, limit=query.limit, after=pager.after(query.cursor))
-    shown, following = pager.shown(found, query.limit, lambda each: PageEnd(each.created_at, each.message_id))
+    deliveries = await services.webhooks.deliveries(lab, webhook_id, limit=query.limit, after=pager.after(query.cursor))
+    shown, following = pager.shown(deliveries, query.limit, lambda each: PageEnd(each.created_at, each.message_id))
     return answer(request, {"data": [delivery(each) for each in shown], **following})
 
 
