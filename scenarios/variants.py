@@ -17,7 +17,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from personas.case.compiled import Examples
-from personas.case.schema import Identifier, Line, PrivateModel
+from personas.case.schema import Denial, Fact, Identifier, Line, PrivateModel
 from personas.text.wording import normal
 from scenarios.schema import ScenarioFile, ScriptStep, Text
 from scenarios.spelling import meant
@@ -269,11 +269,15 @@ def alike(scenarios: Sequence[tuple[str, ScenarioFile]], changes: Sequence[Chang
 
 def lent_to(change: Change, base: ScenarioFile, own: ScenarioFile, examples: Examples) -> Examples:
     """What of the sentences of labelled turns is true of a variant: those about entries that are asked for alike."""
-    asks = [
-        {each.id: each.asks for each in (*f.private.persona.facts, *f.private.persona.denials)} for f in (base, own)
-    ]
-    made = [{each.id: each.examples for each in f.private.persona.commitments} for f in (base, own)]
-    return Examples(_lent(change, *asks, examples.topics), _lent(change, *made, examples.commitments))
+    topics = _lent(change, _asks(base), _asks(own), examples.topics)
+    made = [{each.id: each.examples for each in file.private.persona.commitments} for file in (base, own)]
+    return Examples(topics, _lent(change, made[0], made[1], examples.commitments))
+
+
+def _asks(file: ScenarioFile) -> dict[str, Sequence[str]]:
+    persona = file.private.persona
+    held: tuple[Fact | Denial, ...] = (*persona.facts, *persona.denials)
+    return {each.id: each.asks for each in held}
 
 
 def _lent(
