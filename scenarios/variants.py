@@ -16,13 +16,13 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from personas.case.compiled import Examples
-from personas.case.schema import Denial, Fact, Identifier, Line, PrivateModel
+from personas.case.compiled import LabelledExamples
+from personas.case.schema import Identifier, Line, PrivateModel
 from personas.text.wording import normal
 from scenarios.schema import ScenarioFile, ScriptStep, Text
 from scenarios.spelling import meant
 from scenarios.whole import written_out
-from scenarios.yamlfile import Document, Finding, Loc, read_document, relative_name, shown, validated
+from scenarios.yamlfile import Document, FileFinding, Loc, read_document, relative_name, shown, validated
 
 SUFFIX = ".variants.yaml"
 BASE = "base"
@@ -203,7 +203,7 @@ def read_variants(path: Path) -> tuple[VariantsFile, list[Change]] | None:
     """The variants of the scenario in a file; None where there are none.
 
     Raises:
-        ScenarioError: the file cannot be used; names file and line.
+        ScenarioFileError: the file cannot be used; names file and line.
     """
     path = path.with_suffix(SUFFIX)
     if not path.is_file():
@@ -213,7 +213,7 @@ def read_variants(path: Path) -> tuple[VariantsFile, list[Change]] | None:
     return file, [Change(each, document, ("variants", i)) for i, each in enumerate(file.variants)]
 
 
-def remarks_on(change: Change, base: Document, background: Document | None) -> list[Finding]:
+def remarks_on(change: Change, base: Document, background: Document | None) -> list[FileFinding]:
     """What a variant says that changes nothing: a word or an id that the scenario does not have."""
     variant, finding = change.variant, change.source.finding
     texts = "\n".join(_texts([base.data["private"], None if background is None else background.data]))
@@ -237,7 +237,7 @@ def remarks_on(change: Change, base: Document, background: Document | None) -> l
     return found
 
 
-def same_rubric(change: Change, base: ScenarioFile, own: ScenarioFile) -> Iterator[Finding]:
+def same_rubric(change: Change, base: ScenarioFile, own: ScenarioFile) -> Iterator[FileFinding]:
     """Where a variant has another rubric: what is counted and shown of one is that of all."""
     points = {each.id: (each.family, each.dimension, each.points) for each in base.private.rubric.criteria}
     kept = {each.id: (each.family, each.dimension, each.points) for each in own.private.rubric.criteria}
@@ -250,7 +250,7 @@ def same_rubric(change: Change, base: ScenarioFile, own: ScenarioFile) -> Iterat
             yield change.source.finding((*change.place, "drop"), told)
 
 
-def alike(scenarios: Sequence[tuple[str, ScenarioFile]], changes: Sequence[Change]) -> Iterator[Finding]:
+def alike(scenarios: Sequence[tuple[str, ScenarioFile]], changes: Sequence[Change]) -> Iterator[FileFinding]:
     """Variants that cannot be told from an earlier one by their first line, or have its id."""
     first: dict[str, str] = {}
     names: set[str] = set()
@@ -267,17 +267,21 @@ def alike(scenarios: Sequence[tuple[str, ScenarioFile]], changes: Sequence[Chang
         names.add(name)
 
 
-def lent_to(change: Change, base: ScenarioFile, own: ScenarioFile, examples: Examples) -> Examples:
+def lent_to(change: Change, base: ScenarioFile, own: ScenarioFile, examples: LabelledExamples) -> LabelledExamples:
     """What of the sentences of labelled turns is true of a variant: those about entries that are asked for alike."""
-    topics = _lent(change, _asks(base), _asks(own), examples.topics)
-    made = [{each.id: each.examples for each in file.private.persona.commitments} for file in (base, own)]
-    return Examples(topics, _lent(change, made[0], made[1], examples.commitments))
+    (base_asks, base_made), (own_asks, own_made) = _examples(base), _examples(own)
+    return LabelledExamples(
+        _lent(change, base_asks, own_asks, examples.topics),
+        _lent(change, base_made, own_made, examples.commitments),
+    )
 
 
-def _asks(file: ScenarioFile) -> dict[str, Sequence[str]]:
+def _examples(file: ScenarioFile) -> tuple[dict[str, Sequence[str]], dict[str, Sequence[str]]]:
+    """The author's sentences by entry: of questions, and of commitments."""
     persona = file.private.persona
-    held: tuple[Fact | Denial, ...] = (*persona.facts, *persona.denials)
-    return {each.id: each.asks for each in held}
+    asks: dict[str, Sequence[str]] = {fact.id: fact.asks for fact in persona.facts}
+    asks |= {denial.id: denial.asks for denial in persona.denials}
+    return asks, {commitment.id: commitment.examples for commitment in persona.commitments}
 
 
 def _lent(
@@ -293,9 +297,9 @@ def _lent(
     }
 
 
-def named(variant: str, findings: Sequence[Finding]) -> list[Finding]:
+def named(variant: str, findings: Sequence[FileFinding]) -> list[FileFinding]:
     """Findings that say which variant they are about."""
-    return [Finding(each.file, each.line, f"in the variant `{variant}`: {each.message}") for each in findings]
+    return [FileFinding(each.file, each.line, f"in the variant `{variant}`: {each.message}") for each in findings]
 
 
 def _words(words: Mapping[str, str]) -> re.Pattern[str]:

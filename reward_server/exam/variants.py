@@ -12,7 +12,7 @@ from statistics import fmean
 from personas.case.temperament import Temperament
 from personas.reading.reader import Reader
 from reward_server.exam.advice import missed
-from reward_server.exam.marks import Mark, Marker
+from reward_server.exam.marks import PlayScore, PlayScorer
 from reward_server.exam.play import Play, play
 from reward_server.exam.report import Advice, Note
 from scenarios.exam import ORACLE, agents
@@ -35,7 +35,7 @@ async def examine_variants(
     variants: Sequence[SealedScenario],
     temperaments: Mapping[str, Temperament],
     reader: Reader,
-    marker: Marker,
+    marker: PlayScorer,
     seed: int,
 ) -> VariantsFound:
     """Play every variant's oracle in its own variant with every temperament, and in the others with the first one."""
@@ -60,7 +60,7 @@ def _played(of: SealedScenario, case: SealedScenario, temperament: Temperament, 
     return play(case, temperament, agents(of.secrets, of.topics, None)[ORACLE], reader, seed)
 
 
-def _own(case: SealedScenario, plays: Sequence[Play], marks: Sequence[Mark]) -> Iterator[Advice]:
+def _own(case: SealedScenario, plays: Sequence[Play], marks: Sequence[PlayScore]) -> Iterator[Advice]:
     leaks = [f"{each.temperament}, {leak}" for each in plays for leak in each.leaks]
     if leaks:
         yield Advice(f"{len(leaks)} leaks of closed facts in the variant `{case.variant}`", tuple(leaks[:12]))
