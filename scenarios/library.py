@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -48,7 +48,13 @@ class PublicScenario:
     card: ScenarioCard
     dimensions: tuple[str, ...]
     personas: tuple[str, ...]
-    """Slugs of the temperaments that `config.persona_slug` may name; the first is the default."""
+    """Slugs of the temperaments that `config.persona_slug` may name; the first is the default. None of a rubric
+    without a persona."""
+
+    @property
+    def is_played(self) -> bool:
+        """Whether episodes of it can be played."""
+        return bool(self.personas)
 
 
 @dataclass(frozen=True)
@@ -58,12 +64,17 @@ class PublicCollection:
     card: CollectionCard
     scenarios: Mapping[str, PublicScenario]
 
+    @property
+    def played(self) -> tuple[str, ...]:
+        """The scenarios that episodes can be played of."""
+        return tuple(slug for slug, found in self.scenarios.items() if found.is_played)
+
 
 @dataclass(frozen=True)
 class Catalog:
-    """The public half of a library, sorted by slug."""
+    """The public half of a library, sorted by slug; what labs brought comes and goes."""
 
-    collections: Mapping[str, PublicCollection]
+    collections: MutableMapping[str, PublicCollection]
 
     def find(self, collection: str, scenario: str) -> PublicScenario | None:
         """The public scenario of that name, if there is one."""
@@ -104,6 +115,7 @@ class Vault:
 
     def __init__(self, sealed: Mapping[tuple[str, str], SealedScenario]) -> None:
         self._sealed = dict(sealed)
+        self._own: dict[str, dict[tuple[str, str], SealedScenario]] = {}
         self._lent: WeakValueDictionary[tuple[str, str], SealedScenario] = WeakValueDictionary()
 
     def open(self, collection: str, scenario: str) -> SealedScenario:
@@ -112,6 +124,15 @@ class Vault:
         if found is None:
             raise KeyError(collection, scenario)
         return found
+
+    def of_one_server(self) -> Vault:
+        """The same scenarios, without what was lent or brought."""
+        return Vault(self._sealed)
+
+    def put(self, name: str, brought: Sequence[SealedScenario]) -> None:
+        """Have the scenarios of a collection that a lab brought in place of those it had; of none, they are gone."""
+        self._own[name] = {(each.collection, each.card.slug): each for each in brought}
+        self._lent.update(self._own[name])
 
     def lend(self, given: SealedScenario) -> SealedScenario:
         """Let it be opened, as long as whoever needs it keeps what this returns; no catalog names it.
@@ -139,6 +160,10 @@ class Library:
     catalog: Catalog
     vault: Vault
     digest: str
+
+    def of_one_server(self) -> Library:
+        """The same for a server of its own, beside which labs bring theirs."""
+        return Library(Catalog(dict(self.catalog.collections)), self.vault.of_one_server(), self.digest)
 
 
 NO_SCENARIOS = Library(Catalog({}), Vault({}), "")

@@ -20,6 +20,7 @@ from reward_server.store.jobs import Jobs
 from reward_server.store.keys import Keys
 from reward_server.store.labs import Labs
 from reward_server.store.llm_answers import LlmAnswers
+from reward_server.store.own_collections import OwnCollections
 from reward_server.store.preferences import Preferences
 from reward_server.store.session import Session
 from reward_server.store.spending import Spending
@@ -64,6 +65,7 @@ class UnitOfWork:
     preferences = _Opened(Preferences)
     webhooks = _Opened(Webhooks)
     agents = _Opened(Agents)
+    own_collections = _Opened(OwnCollections)
     training_runs = _Opened(TrainingRuns)
     answers = _Opened(Answers)
     files = _Opened(Files)
