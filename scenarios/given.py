@@ -18,13 +18,13 @@ from scenarios.yamlfile import Document, read_document, relative_name
 
 
 def rubric_of_file(path: Path) -> SealedScenario:
-    """The rubric of a file; `ScenarioError` names file and line."""
+    """The rubric of a file; `ScenarioFileError` names file and line."""
     document = read_document(path, relative_name(path))
     return _sealed(read_rubric(document), document)
 
 
 def rubric_of_data(data: Mapping[str, Any]) -> SealedScenario:
-    """The rubric of a request; `ScenarioError` says where in it something is wrong."""
+    """The rubric of a request; `ScenarioFileError` says where in it something is wrong."""
     document = Document("rubric", {"schema": SCHEMA, **data})
     return _sealed(read_rubric(document), document)
 

@@ -17,16 +17,17 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-from personas.case.compiled import CompiledCase, Examples, compile_case
+from personas.case.compiled import CompiledCase, LabelledExamples, compile_case
 from personas.case.schema import Background, Topic
 from scenarios.agents import SUFFIX as AGENTS
-from scenarios.agents import load_agents
+from scenarios.agents import load_agents, load_breaches
 from scenarios.background import SUFFIX as BACKGROUND
 from scenarios.background import fitting, load_background
 from scenarios.lint import COLLECTIONS, LoadedCollection, load_collection
 from scenarios.rubric_file import RubricFile
 from scenarios.schema import (
     NOBODY,
+    Breach,
     CollectionCard,
     NaturalAgents,
     Rubric,
@@ -38,12 +39,12 @@ from scenarios.schema import (
 from scenarios.turns import SUFFIX as TURNS
 from scenarios.turns import LabelledTurn, examples_of, load_turns
 from scenarios.whole import without_shorthand
-from scenarios.yamlfile import Finding, ScenarioError
+from scenarios.yamlfile import FileFinding, ScenarioFileError
 
 
 @dataclass(frozen=True)
 class PublicScenario:
-    """What anyone may know of a scenario."""
+    """The part of a scenario that anyone may know."""
 
     card: ScenarioCard
     dimensions: tuple[str, ...]
@@ -59,7 +60,7 @@ class PublicScenario:
 
 @dataclass(frozen=True)
 class PublicCollection:
-    """What anyone may know of a collection."""
+    """The part of a collection that anyone may know."""
 
     card: CollectionCard
     scenarios: Mapping[str, PublicScenario]
@@ -98,7 +99,7 @@ class SealedScenario:
 
     @property
     def has_persona(self) -> bool:
-        """Whether somebody plays in it; a rubric alone judges conversations that were held elsewhere."""
+        """True if somebody plays in it; a rubric alone judges conversations that were held elsewhere."""
         return bool(self.secrets.persona.temperaments)
 
     @property
@@ -142,7 +143,7 @@ class Vault:
         return self._lent.setdefault((given.collection, given.card.slug), given)
 
     def is_lent(self, collection: str, scenario: str) -> bool:
-        """Whether it is not of the library."""
+        """True if it is not of the library."""
         return (collection, scenario) not in self._sealed
 
     def names(self) -> tuple[tuple[str, str], ...]:
@@ -179,16 +180,16 @@ def load_library(root: Path | None = None, only: Iterable[str] | None = None, *,
     """
     library, findings = load_sound(root, only, turns=turns)
     if findings:
-        raise ScenarioError(findings)
+        raise ScenarioFileError(findings)
     return library
 
 
 def load_sound(
     root: Path | None = None, only: Iterable[str] | None = None, *, turns: bool = True
-) -> tuple[Library, list[Finding]]:
+) -> tuple[Library, list[FileFinding]]:
     """As `load_library`, for authors: leaves out what is broken and says what is wrong with it."""
     root = root or COLLECTIONS
-    findings: list[Finding] = []
+    findings: list[FileFinding] = []
     collections: dict[str, LoadedCollection] = {}
     for slug, scenarios in _wanted(root, only).items():
         loaded, found = load_collection(root / slug, scenarios)
@@ -196,7 +197,7 @@ def load_sound(
         if loaded:
             collections[slug] = loaded
     if not collections and not findings:
-        findings.append(Finding(str(root), 1, "no collections here: add a folder with a `collection.yaml`"))
+        findings.append(FileFinding(str(root), 1, "no collections here: add a folder with a `collection.yaml`"))
     return _assemble(root, collections, turns=turns), findings
 
 
@@ -227,6 +228,14 @@ def natural_agents(library: Library, root: Path | None = None) -> dict[str, Natu
     return found
 
 
+def breaches(library: Library, root: Path | None = None) -> dict[str, tuple[Breach, ...]]:
+    """The breaches that authors wrote for the check, by scenario name."""
+    return {
+        f"{collection}/{scenario}": load_breaches((root or COLLECTIONS) / collection / f"{scenario}{AGENTS}")
+        for collection, scenario in library.vault.names()
+    }
+
+
 def labelled_turns(library: Library, root: Path | None = None) -> dict[str, tuple[LabelledTurn, ...]]:
     """The labelled turns of each scenario, by scenario name."""
     return {
@@ -247,7 +256,7 @@ def _assemble(root: Path, collections: Mapping[str, LoadedCollection], *, turns:
             cards[name] = PublicScenario(rubric.card, dimensions_of(rubric), ())
             sealed[slug, name] = seal_rubric(slug, rubric, rubric.card)
         for name, (file, document) in sorted(loaded.scenarios.items()):
-            examples = examples_of(load_turns(root / slug / f"{name}{TURNS}")) if turns else Examples()
+            examples = examples_of(load_turns(root / slug / f"{name}{TURNS}")) if turns else LabelledExamples()
             persona, topics = file.private.persona, loaded.file.topics
             background = load_background(root / slug / f"{name}{BACKGROUND}", file.private, topics)
             common = fitting(loaded.background, background, persona, topics)
@@ -294,7 +303,7 @@ def _seal(  # noqa: PLR0917 (all that a scenario is made of)
     collection: str,
     file: ScenarioFile,
     loaded: LoadedCollection,
-    examples: Examples,
+    examples: LabelledExamples,
     background: tuple[Background, ...],
     common: tuple[Background, ...],
 ) -> SealedScenario:

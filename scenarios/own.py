@@ -13,7 +13,7 @@ from pathlib import Path
 
 from scenarios.library import PublicCollection, SealedScenario, load_sound
 from scenarios.rubric_file import GIVEN
-from scenarios.yamlfile import Finding
+from scenarios.yamlfile import FileFinding
 
 FILE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\.(rubric|agents|background|turns|logs))?\.(yaml|jsonl)")
 SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -73,7 +73,7 @@ def read_own(slug: str, lab_id: str, files: Mapping[str, str], digest: str) -> t
     return Brought(card, tuple(replace(each, collection=name, digest=digest) for each in opened)), []
 
 
-def _line(finding: Finding) -> str:
+def _line(finding: FileFinding) -> str:
     """With the name of its file alone: the folder is ours."""
     return f"{Path(finding.file).name}:{finding.line}: {finding.message}"
 

@@ -15,7 +15,7 @@ from pydantic import Field
 from personas.case.schema import Line, Slug
 from scenarios.rules import Loc, Remark, checks_of, fallbacks, repeated, similar, tool_schemas, tool_values
 from scenarios.schema import CompositeReward, Criterion, Dimension, Family, Rubric, ScenarioCard, Text, Tool
-from scenarios.yamlfile import Document, ScenarioError, validated
+from scenarios.yamlfile import Document, ScenarioFileError, validated
 
 SCHEMA = "labs.rubric/1"
 GIVEN = "rubric"
@@ -71,17 +71,17 @@ class RubricFile(OpenRubric):
 
 
 def is_rubric(data: object) -> bool:
-    """Whether the data of a file says that it is a rubric without a persona."""
+    """True if the data of a file says that it is a rubric without a persona."""
     return isinstance(data, Mapping) and data.get("schema") == SCHEMA
 
 
 def read_rubric(document: Document, slug: str | None = None) -> RubricFile:
-    """The rubric of a document; raises `ScenarioError` with everything that is wrong with it."""
+    """The rubric of a document; raises `ScenarioFileError` with everything that is wrong with it."""
     document.data = completed(document.data, slug)
     file = validated(document, RubricFile)
     findings = {document.finding(remark.loc, remark.message) for remark in remarks(file)}
     if findings:
-        raise ScenarioError(sorted(findings, key=lambda finding: (finding.file, finding.line)))
+        raise ScenarioFileError(sorted(findings, key=lambda finding: (finding.file, finding.line)))
     return file
 
 
@@ -115,7 +115,7 @@ def _completed(criterion: Any, dimension: Any) -> Any:
 
 
 def _about(criterion: Mapping[str, Any]) -> Any:
-    """What it means: the question to a judge, or its name in words."""
+    """The meaning: the question to a judge, or its name in words."""
     check = criterion.get("check")
     judge = check.get("judge") if isinstance(check, dict) else None
     asked = judge.get("question") if isinstance(judge, dict) else None

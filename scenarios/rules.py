@@ -40,7 +40,7 @@ class Remark:
 
 
 @dataclass(frozen=True)
-class Names:
+class ReferenceIds:
     """The ids of one scenario, sorted by what a reference may point at."""
 
     earnable: frozenset[str]
@@ -53,12 +53,12 @@ class Names:
     groups: frozenset[str]
 
 
-def names_of(file: ScenarioFile) -> Names:
+def names_of(file: ScenarioFile) -> ReferenceIds:
     """Collect the ids that other parts of the file refer to."""
     persona = file.private.persona
     denials = frozenset(d.id for d in persona.denials)
     earnable = denials | {f.id for f in persona.facts if f.tier in (Tier.ASKED, Tier.RAPPORT)}
-    return Names(
+    return ReferenceIds(
         earnable=earnable,
         sayable=earnable | {f.id for f in persona.facts if f.tier is Tier.VOLUNTEERED},
         unearnable={f.id: f.tier.value for f in persona.facts if f.tier in (Tier.VOLUNTEERED, Tier.UNKNOWN)},
@@ -107,7 +107,7 @@ def _unique_ids(file: ScenarioFile) -> Iterator[Remark]:
     yield from repeated(secret, "private tools")
 
 
-def _fact_groups(file: ScenarioFile, names: Names) -> Iterator[Remark]:
+def _fact_groups(file: ScenarioFile, names: ReferenceIds) -> Iterator[Remark]:
     for name, facts in file.private.fact_groups.items():
         loc: Loc = ("private", "fact_groups", name)
         if name in names.sayable or name in names.unearnable:
@@ -192,7 +192,7 @@ def fallbacks(rubric: Rubric, at: Loc) -> Iterator[Remark]:
 # --- references -----------------------------------------------------------------------------------
 
 
-def _references(file: ScenarioFile, names: Names) -> Iterator[Remark]:
+def _references(file: ScenarioFile, names: ReferenceIds) -> Iterator[Remark]:
     for i, criterion in enumerate(file.private.rubric.criteria):
         yield from _earnable(named_in(criterion.given), names, (*_CRITERIA, i, "given"), names.groups)
     for loc, check in checks_of(file.private.rubric, _CRITERIA):
@@ -216,7 +216,9 @@ def _references(file: ScenarioFile, names: Names) -> Iterator[Remark]:
             yield from tool_values(check.tool, names.tools, here)
 
 
-def _earnable(ids: Iterable[str], names: Names, loc: Loc, groups: frozenset[str] = frozenset()) -> Iterator[Remark]:
+def _earnable(
+    ids: Iterable[str], names: ReferenceIds, loc: Loc, groups: frozenset[str] = frozenset()
+) -> Iterator[Remark]:
     for name in ids:
         if name in names.unearnable:
             tier = names.unearnable[name]
@@ -225,7 +227,7 @@ def _earnable(ids: Iterable[str], names: Names, loc: Loc, groups: frozenset[str]
             yield Remark(loc, _unknown("fact or denial", name, names.earnable | groups))
 
 
-def _sayable(after: Needs, before: Needs, names: Names, loc: Loc) -> Iterator[Remark]:
+def _sayable(after: Needs, before: Needs, names: ReferenceIds, loc: Loc) -> Iterator[Remark]:
     for key, needs in (("after", after), ("before", before)):
         yield from _known(named_in(needs), names.sayable, "sayable fact or denial", (*loc, key), names.groups)
 
@@ -245,7 +247,7 @@ def _unknown(what: str, name: str, meant: Iterable[str]) -> str:
 
 
 def tool_values(check: ToolCheck, tools: Mapping[str, Tool], loc: Loc) -> Iterator[Remark]:
-    """Whether the tool that a check names can be called so."""
+    """Remark on tools that a check names and that cannot be called so."""
     tool = tools.get(check.tool)
     if tool is None:
         return
@@ -297,7 +299,7 @@ def tool_schemas(tools: Sequence[Tool], at: Loc) -> Iterator[Remark]:
         yield from _schema_words(tool.json_schema, loc)
 
 
-def _private_tools(file: ScenarioFile, names: Names) -> Iterator[Remark]:
+def _private_tools(file: ScenarioFile, names: ReferenceIds) -> Iterator[Remark]:
     for i, secret in enumerate(file.private.tools):
         yield from _known((secret.id,), names.tools, "tool", ("private", "tools", i, "id"))
 
@@ -329,7 +331,7 @@ def final_tools(file: ScenarioFile) -> frozenset[str]:
 
 
 def _goals(file: ScenarioFile) -> Iterator[Remark]:
-    """What the lint of the case cannot know: that there are goals at all, and that final tools are among them."""
+    """Remark on what the lint of the case cannot know: that there are goals, and final tools among them."""
     groups = file.private.persona.ending.goals
     if not groups:
         yield Remark((*_PERSONA, "ending"), "`goals` is empty, so the talk can never be completed: name a commitment")
@@ -342,7 +344,7 @@ def _goals(file: ScenarioFile) -> Iterator[Remark]:
 # --- exam scripts ---------------------------------------------------------------------------------
 
 
-def _scripts(file: ScenarioFile, names: Names) -> Iterator[Remark]:
+def _scripts(file: ScenarioFile, names: ReferenceIds) -> Iterator[Remark]:
     steps = file.private.exam.oracle
     loc: Loc = ("private", "exam", "oracle")
     if len(steps) > file.public.max_turns:
@@ -357,7 +359,7 @@ def _scripts(file: ScenarioFile, names: Names) -> Iterator[Remark]:
 
 
 def call_problem(call: Mapping[str, Any], tools: Mapping[str, Tool]) -> str | None:
-    """Why a scripted tool call is not valid; None when it is."""
+    """The reason why a scripted tool call is not valid; None when it is."""
     if not {"name", "input"} <= set(call) <= {"name", "input", "type"}:
         return "a tool call is `{name: …, input: {…}}`: correct its keys"
     tool = next((t for t in tools.values() if call["name"] in (t.id, t.name)), None)

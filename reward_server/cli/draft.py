@@ -13,7 +13,7 @@ from reward_server.errors import ConfigurationError, InvalidRequest, LabsError
 from reward_server.program import as_called
 
 if TYPE_CHECKING:
-    from reward_server.llm.caller import Caller
+    from reward_server.llm.caller import LanguageModelCaller
 
 SHOWN = 20
 """Conversations that the model is shown."""
@@ -49,7 +49,7 @@ def draft(
     typer.echo(f"next: read it, grade logs, {as_called(f'./labs scenarios check {target}')}")
 
 
-async def _closing(model: Caller, work: Any) -> str:
+async def _closing(model: LanguageModelCaller, work: Any) -> str:
     try:
         return str(await work)
     finally:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from reward_server.exam.report import ScenarioExam
     from reward_server.exam.rubric import RubricExam
     from reward_server.exam.run import Examiner
-    from reward_server.llm.caller import Caller
+    from reward_server.llm.caller import LanguageModelCaller
     from scenarios.library import Library, SealedScenario
 
 app = typer.Typer(help="Write, check and list scenarios.", no_args_is_help=True, pretty_exceptions_enable=False)
@@ -152,7 +152,7 @@ def _to_check(root: Path | None, names: list[str]) -> tuple[Library, int, Rubric
     from scenarios.exam_logs import SUFFIX
     from scenarios.given import rubric_of_file
     from scenarios.library import NO_SCENARIOS
-    from scenarios.yamlfile import ScenarioError
+    from scenarios.yamlfile import ScenarioFileError
 
     paths = [Path(name) for name in names if name.endswith(".yaml")]
     others = [name for name in names if not name.endswith(".yaml")]
@@ -160,7 +160,7 @@ def _to_check(root: Path | None, names: list[str]) -> tuple[Library, int, Rubric
     for path in paths:
         try:
             alone.append((rubric_of_file(path), path.with_suffix(SUFFIX)))
-        except ScenarioError as error:
+        except ScenarioFileError as error:
             raise LabsError(str(error)) from None
     library, findings = (NO_SCENARIOS, 0) if paths and not others else _lint(root, others)
     return library, findings, alone
@@ -176,7 +176,7 @@ def _rubrics_of(library: Library, root: Path | None) -> Rubrics:
     return [(each, folder / each.collection / f"{each.card.slug}{SUFFIX}") for each in opened if not each.has_persona]
 
 
-def _examined(examiner: Examiner, rubrics: Rubrics, model: Caller | None) -> list[RubricExam]:
+def _examined(examiner: Examiner, rubrics: Rubrics, model: LanguageModelCaller | None) -> list[RubricExam]:
     from reward_server.exam.rubric import examine_rubric
     from scenarios.exam_logs import load_logs
 
@@ -228,7 +228,7 @@ def _root(given: Path | None) -> Path | None:
 
 
 def _lint(root: Path | None, names: Iterable[str]) -> tuple[Library, int]:
-    """What can be used, after printing what cannot; and how many findings there were."""
+    """Print what cannot be used; return the rest, and how many findings there were."""
     from scenarios.library import load_sound
 
     library, findings = load_sound(root, list(names) or None)
@@ -242,18 +242,18 @@ def _lint(root: Path | None, names: Iterable[str]) -> tuple[Library, int]:
 @contextmanager
 def _examiner(
     library: Library, root: Path | None, seeds: int, probing: int
-) -> Iterator[tuple[Examiner, str, Caller | None]]:
+) -> Iterator[tuple[Examiner, str, LanguageModelCaller | None]]:
     """An examiner on the server's own matcher and scorer, and the scoring version.
 
     Exams of rubrics alone ask the language model of the settings, too; played ones would ask it hundreds of times.
     """
     from personas.case.library import load_temperaments
-    from reward_server.exam.marks import Marker
+    from reward_server.exam.marks import PlayScorer
     from reward_server.exam.run import Examiner
     from reward_server.llm.build import language_model
     from reward_server.server.engine import offline_engine
     from reward_server.settings import load_settings
-    from scenarios.library import labelled_turns, natural_agents
+    from scenarios.library import breaches, labelled_turns, natural_agents
 
     settings = load_settings()
     model = None if library.vault.names() else language_model(settings)
@@ -261,10 +261,11 @@ def _examiner(
         examiner = Examiner(
             library=library,
             reader=engine.reader,
-            marker=Marker(engine.scorer, engine.reader, engine.matcher),
+            marker=PlayScorer(engine.scorer, engine.reader, engine.matcher),
             temperaments=load_temperaments(),
             natural=natural_agents(library, root),
             turns=labelled_turns(library, root),
+            breaches=breaches(library, root),
             seeds=tuple(range(1, seeds + 1)),
             probing_turns=probing,
         )

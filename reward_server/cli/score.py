@@ -19,9 +19,9 @@ from reward_server.cli.tables import wide_console
 from reward_server.errors import InvalidRequest, LabsError
 
 if TYPE_CHECKING:
-    from reward_server.offline.run import Task
+    from reward_server.offline.run import ScoringTask
     from reward_server.offline.table_run import Summary
-    from reward_server.offline.workers import Engine, Setup
+    from reward_server.offline.workers import Setup, WorkerPool
 
 
 def score(
@@ -99,32 +99,32 @@ def score(
         raise LabsError("nothing was scored")
 
 
-def with_rubric(task: Task, path: Path | None) -> Task:
+def with_rubric(task: ScoringTask, path: Path | None) -> ScoringTask:
     """The task, by the rubric of a file if there is one."""
     if path is None:
         return task
     if task.scenario is not None:
         raise InvalidRequest("--rubric judges all rows: leave out --collection and --scenario")
     from scenarios.given import rubric_of_file
-    from scenarios.yamlfile import ScenarioError
+    from scenarios.yamlfile import ScenarioFileError
 
     try:
         return replace(task, rubric=rubric_of_file(path))
-    except ScenarioError as error:
+    except ScenarioFileError as error:
         raise InvalidRequest(str(error)) from None
 
 
-def _engine(name: str, setup: Setup, workers: int | None) -> Engine:
-    from reward_server.offline.on_ray import RayEngine
-    from reward_server.offline.workers import LocalEngine
+def _engine(name: str, setup: Setup, workers: int | None) -> WorkerPool:
+    from reward_server.offline.on_ray import RayWorkerPool
+    from reward_server.offline.workers import LocalWorkerPool
 
     if name == "ray":
-        return RayEngine(setup, workers or os.cpu_count() or 1)
+        return RayWorkerPool(setup, workers or os.cpu_count() or 1)
     if name != "local":
         raise InvalidRequest("--engine must be local or ray")
     if workers is not None:
         raise InvalidRequest("--workers needs --engine ray")
-    return LocalEngine(setup)
+    return LocalWorkerPool(setup)
 
 
 def _say(console: Console, summary: Summary, out: Path) -> None:

@@ -33,7 +33,7 @@ from reward_server.store.records import ComparisonRow, EvaluationRow, Evaluation
 from reward_server.store.store import Store
 from reward_server.store.unit_of_work import UnitOfWork
 from reward_server.telemetry.metrics import Metrics
-from reward_server.webhooks.events import Event, announce
+from reward_server.webhooks.events import WebhookEvent, announce
 from scenarios.library import Catalog
 from trainer_client.wire import BatchItem, CompareRequest, EvaluateRequest, Message
 
@@ -194,7 +194,7 @@ class EvaluationService:
         async def store(unit: UnitOfWork) -> None:
             await unit.evaluations.add_many(rows)
             if source is EvaluationSource.BATCH:
-                await announce(unit, lab.lab_id, Event.BATCH_FINISHED, told, self._clock.now())
+                await announce(unit, lab.lab_id, WebhookEvent.BATCH_FINISHED, told, self._clock.now())
             await keep(unit, body)
 
         await self._store.write(store)

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from personas.case.library import load_temperaments
-from reward_server.exam.marks import Marker
+from reward_server.exam.marks import PlayScorer
 from reward_server.exam.rubric import examine_rubric
 from reward_server.exam.run import Examiner
 from reward_server.server.engine import OfflineEngine, offline_engine
 from reward_server.settings import load_settings
 from scenarios.exam_logs import SUFFIX, load_logs
-from scenarios.library import Library, labelled_turns, load_sound, natural_agents
+from scenarios.library import Library, breaches, labelled_turns, load_sound, natural_agents
 from scenarios.own import write_files
 
 PARTS = {"loading": (0.0, 0.1), "playing": (0.1, 1.0)}
@@ -46,10 +46,11 @@ def _examined(
     examiner = Examiner(
         library=library,
         reader=engine.reader,
-        marker=Marker(engine.scorer, engine.reader, engine.matcher),
+        marker=PlayScorer(engine.scorer, engine.reader, engine.matcher),
         temperaments=load_temperaments(),
         natural=natural_agents(library, root),
         turns=labelled_turns(library, root),
+        breaches=breaches(library, root),
         seeds=(1,),
         probing_turns=PROBING_TURNS,
     )

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import Scope
-from reward_server.jobs.kinds import Item, Record, WholeFile, Work, failed, record_alone, succeeded
-from reward_server.jobs.subprocess import Refusal, run
+from reward_server.jobs.kinds import JobItem, Record, WholeFile, Work, failed, record_alone, succeeded
+from reward_server.jobs.subprocess import DataRefused, run
 from reward_server.settings import Settings
 from reward_server.store.own_collection_records import CheckStatus
 from reward_server.store.records import JsonObject
@@ -38,7 +38,7 @@ class CheckScenarios:
         """Refuse a key that brings no scenarios."""
         lab.require(Scope.AUTHOR)
 
-    async def run(self, work: Work, items: Sequence[Item], record: Record) -> None:
+    async def run(self, work: Work, items: Sequence[JobItem], record: Record) -> None:
         """Examine it, and put it to use if it passes."""
         [item] = items
         async with self._store.reading() as unit:
@@ -52,7 +52,7 @@ class CheckScenarios:
             return
         order: JsonObject = {"slug": slug, "files": row.files, "encoder": self._settings.encoder}
         made = await run(CHECK, order, work.note)
-        if isinstance(made, Refusal):
+        if isinstance(made, DataRefused):
             made = {"passed": False, "findings": [made.message]}
         passed = bool(made["passed"])
         told = {"collection": slug, "version": version, "passed": passed, "findings": len(made["findings"])}

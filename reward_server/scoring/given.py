@@ -18,7 +18,7 @@ from reward_server.errors import FieldProblem, InvalidRequest
 from reward_server.scoring.scorer import Scorer
 from scenarios.given import rubric_of_data
 from scenarios.library import SealedScenario
-from scenarios.yamlfile import ScenarioError
+from scenarios.yamlfile import ScenarioFileError
 
 KEPT = 128
 PLUGINS = "`plugin` is for the scenarios of whoever runs this server: use another check"
@@ -52,7 +52,7 @@ class GivenRubrics:
 def _read(data: Mapping[str, Any]) -> SealedScenario:
     try:
         sealed = rubric_of_data(data)
-    except ScenarioError as error:
+    except ScenarioFileError as error:
         problems = [FieldProblem(("rubric",), finding.message) for finding in error.findings]
         raise InvalidRequest(errors=problems) from None
     if any(check.plugin for criterion in sealed.secrets.rubric.criteria for check in criterion.checks):

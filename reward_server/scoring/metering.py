@@ -17,7 +17,7 @@ Where = tuple[str, str]
 """Collection and scenario."""
 
 
-class Meter:
+class ScoringMeter:
     """Counts the outcomes of a server's scorer."""
 
     def __init__(self, vault: Vault, metrics: Metrics) -> None:

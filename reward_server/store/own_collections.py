@@ -11,12 +11,12 @@ from reward_server.store.isolation import across_labs
 from reward_server.store.mapping import values_of
 from reward_server.store.own_collection_records import CheckStatus, InUse, OwnCollectionRow
 from reward_server.store.session import Session
-from reward_server.store.tables import OwnCollection, table_of
+from reward_server.store.tables import OwnCollectionTable, table_of
 
-_OWN = table_of(OwnCollection)
+_OWN = table_of(OwnCollectionTable)
 
 
-class OwnCollections:
+class OwnCollectionRepository:
     """Versions of collections."""
 
     def __init__(self, session: Session) -> None:

@@ -35,7 +35,6 @@ async def pushed(client: Client, content: dict[str, str], collection: str = "rep
     for _ in range(600):
         found = await client.ok("GET", f"/scenarios/{collection}?version={made['version']}")
         if found["status"] != "checking":
-            await asyncio.sleep(0.1)  # the word to all replicas
             return found
         await asyncio.sleep(0.2)
     raise AssertionError("the check never ended")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from reward_server.judges.base import Status, Verdict, occurs
+from reward_server.judges.base import Verdict, VerdictStatus, occurs
 from reward_server.judges.rule import RuleJudge
 from scenarios.texts import KeywordCheck, RegexCheck
 from tests.scoring.builders import a_case, a_criterion
@@ -20,7 +20,7 @@ def judged(check: dict[str, Any], said: tuple[tuple[str, str], ...] = SAYS, **cr
     case = a_case(*(line for turn in said for line in turn))
     verdict = RuleJudge().decide(case, a_criterion(check, **criterion))
     assert occurs(case.transcript, verdict.evidence)
-    assert bool(verdict.evidence) == (verdict.status is Status.MET)
+    assert bool(verdict.evidence) == (verdict.status is VerdictStatus.MET)
     return verdict
 
 
@@ -45,7 +45,7 @@ def judged(check: dict[str, Any], said: tuple[tuple[str, str], ...] = SAYS, **cr
     ],
 )
 def test_keywords_are_whole_words(check: dict[str, Any], met: bool) -> None:
-    assert (judged({"keyword": check}).status is Status.MET) is met
+    assert (judged({"keyword": check}).status is VerdictStatus.MET) is met
 
 
 @pytest.mark.parametrize(
@@ -62,20 +62,20 @@ def test_keywords_are_whole_words(check: dict[str, Any], met: bool) -> None:
     ],
 )
 def test_patterns(check: dict[str, Any], met: bool) -> None:
-    assert (judged({"regex": check}).status is Status.MET) is met
+    assert (judged({"regex": check}).status is VerdictStatus.MET) is met
 
 
 def test_a_list_of_words_earns_nothing_and_costs_all_the_same() -> None:
     listed = (("refund, receipt, warranty, price, euros, shop, repair, day, card, cash", "What?"),)
     for check in ({"keyword": {"any": ["refund"]}}, {"regex": {"pattern": "refund"}}):
-        assert judged(check, listed).status is Status.UNMET
-        assert judged(check, listed, points=-1.0).status is Status.MET
+        assert judged(check, listed).status is VerdictStatus.UNMET
+        assert judged(check, listed, points=-1.0).status is VerdictStatus.MET
 
 
 def test_nothing_said_meets_nothing() -> None:
     silent = (("", "Hello?"),)
-    assert judged({"keyword": {"none": ["refund"]}}, silent).status is Status.UNMET
-    assert judged({"regex": {"pattern": "x", "at_least": 0, "at_most": 0}}, silent).status is Status.UNMET
+    assert judged({"keyword": {"none": ["refund"]}}, silent).status is VerdictStatus.UNMET
+    assert judged({"regex": {"pattern": "x", "at_least": 0, "at_most": 0}}, silent).status is VerdictStatus.UNMET
 
 
 CATASTROPHIC = (r"(a+)+$", r"(a|a)*$x", r"(\w+\s?)*$!", r"([a-z]+)*\d", r"(.*a){12}b")

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pytest
 
 from personas.case.library import load_temperaments
-from personas.hearing.bargaining import Answer
-from personas.hearing.conversation import ConversationState, Offer, Party, Status
+from personas.hearing.bargaining import AmountAnswer
+from personas.hearing.conversation import ConversationState, OfferedFigure, OfferStatus, Party
 from personas.hearing.heard import AgentTurn, Hearing
 from personas.hearing.state import PersonaState
 from personas.play.simulator import Reply, Simulator
@@ -82,7 +82,7 @@ def test_an_offer_is_the_same_however_the_figure_is_written(library: Library, re
     with talk(library, reader, VAN, "Why do you want to sell it?") as one:
         hearing = one.heard(f"We could go {figure}.")
     assert hearing.dealing is not None
-    assert hearing.dealing.answer is Answer.TAKES
+    assert hearing.dealing.answer is AmountAnswer.TAKES
     assert "fair_price" in {each.commitment_id for each in hearing.answered}
 
 
@@ -94,7 +94,7 @@ def test_too_little_is_answered_with_a_figure_that_it_keeps_to_until_the_agent_m
         assert first
         assert again
         assert moved
-        assert {first.answer, again.answer, moved.answer} == {Answer.COUNTERS}
+        assert {first.answer, again.answer, moved.answer} == {AmountAnswer.COUNTERS}
         assert 9800 > first.amount == again.amount > moved.amount > 8900
         assert f"{moved.amount:,.0f}" in one.line
 
@@ -113,9 +113,9 @@ def test_what_was_agreed_stands(library: Library, reader: Reader) -> None:
     with talk(library, reader, LEASE, "What do you need from a tenant?", "Would you do 1310 a month?") as one:
         assert one.state.conversation.agreed == 1310
         assert "1,310" in one.say("Deal?")
-        assert one.heard("So 1,310 a month, is that a fair summary?").dealing.answer is Answer.SETTLED  # type: ignore[union-attr]
+        assert one.heard("So 1,310 a month, is that a fair summary?").dealing.answer is AmountAnswer.SETTLED  # type: ignore[union-attr]
         for wrong in ("Let's make it 1,280 after all.", "And we said 1,290, right?"):
-            assert one.heard(wrong).dealing.answer is Answer.CORRECTS  # type: ignore[union-attr]
+            assert one.heard(wrong).dealing.answer is AmountAnswer.CORRECTS  # type: ignore[union-attr]
             assert "1,310" in one.line
         assert one.state.conversation.agreed == 1310
 
@@ -153,7 +153,12 @@ def test_a_replayed_transcript_has_the_same_figures_as_the_play(library: Library
     with talk(library, reader, VAN, *said) as one:
         record = replay(one.case, one.opening, one.exchanges, reader, load_matcher(Settings()))
     turns = [each.hearing.dealing for each in record.turns]
-    assert [each.answer if each else None for each in turns] == [None, Answer.COUNTERS, Answer.COUNTERS, Answer.TAKES]
+    assert [each.answer if each else None for each in turns] == [
+        None,
+        AmountAnswer.COUNTERS,
+        AmountAnswer.COUNTERS,
+        AmountAnswer.TAKES,
+    ]
     assert [made.turn for made in record.commitments["fair_price"]][-1] == 4
     offered = [offer.amount for offer in one.state.conversation.offers if offer.by is Party.PERSONA]
     assert [each.amount for each in turns[1:3] if each] == offered
@@ -232,7 +237,7 @@ def test_half_of_the_right_refund_is_not_the_right_refund(library: Library, read
 
 
 def test_the_state_survives_json_and_older_ones_still_load() -> None:
-    offer = Offer(Party.AGENT, 58.5, Status.COUNTERED, 3)
+    offer = OfferedFigure(Party.AGENT, 58.5, OfferStatus.COUNTERED, 3)
     state = PersonaState(conversation=ConversationState((offer,), ("5 year",), ("peace",), 1))
     stored = json.loads(json.dumps(state.to_json()))
     assert PersonaState.from_json(stored) == state

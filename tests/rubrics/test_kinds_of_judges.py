@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from personas.reading.matcher import Matcher
-from reward_server.decisions.questions import Choice, Decided, Predicate, Typed
-from reward_server.errors import JudgeFailed
-from reward_server.judges.base import AskedJudge, Case
+from reward_server.decisions.questions import AnswerProbabilities, ChoiceQuestion, Typed, YesNoQuestion
+from reward_server.errors import CollectionNotFound, JudgeFailed
+from reward_server.judges.base import Case, RemoteJudge
 from reward_server.judges.decided import DecisionJudge
 from reward_server.judges.estimate import Estimate
 from reward_server.judges.llm import LlmJudge
@@ -22,7 +22,7 @@ from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import FailureKind, Question
 from reward_server.scoring.scored import Scored, Unscored
 from reward_server.scoring.scorer import Scorer, ScoreRequest
-from reward_server.server.engine import Guests, build_scorer, load_matcher
+from reward_server.server.engine import ExtraJudges, build_scorer, load_matcher
 from reward_server.settings import Settings
 from scenarios.given import rubric_of_data
 from scenarios.library import NO_SCENARIOS
@@ -61,11 +61,11 @@ def shown_by(asked: str, said: Sequence[tuple[int, str]]) -> tuple[int, str] | N
     return None
 
 
-def decides(_: str, question: Typed, state: Any) -> Decided:
+def decides(_: str, question: Typed, state: Any) -> AnswerProbabilities:
     said = [(turn["turn"], turn["agent"]) for turn in state["conversation"] if "agent" in turn]
-    if isinstance(question, Predicate):
+    if isinstance(question, YesNoQuestion):
         return yes(0.9 if shown_by(question.asks, said) else 0.1)
-    assert isinstance(question, Choice)
+    assert isinstance(question, ChoiceQuestion)
     return picks(question, question.labels[0])
 
 
@@ -83,8 +83,8 @@ def answers(question: Question, number: int) -> JudgeAnswer:
     return JudgeAnswer(verdicts=verdicts)
 
 
-def scorer_of(matcher: Matcher, threads: ThreadPoolExecutor, *asked: AskedJudge) -> Scorer:
-    return build_scorer(NO_SCENARIOS, matcher, packaged_reader(), threads, Guests(asked=asked))
+def scorer_of(matcher: Matcher, threads: ThreadPoolExecutor, *asked: RemoteJudge) -> Scorer:
+    return build_scorer(NO_SCENARIOS, matcher, packaged_reader(), threads, ExtraJudges(asked=asked))
 
 
 async def rewards(scorer: Scorer, rubric: dict[str, Any]) -> dict[str, Scored | Unscored]:
@@ -129,7 +129,7 @@ async def test_a_judge_of_whole_conversations_is_a_part_of_the_reward(
         def estimate(self, cases: Sequence[Case]) -> list[Estimate]:
             return [Estimate(min(1.0, sum(len(t.agent) for t in case.transcript.turns) / 1000)) for case in cases]
 
-    scorer = build_scorer(NO_SCENARIOS, matcher, packaged_reader(), threads, Guests(reward_model=Length))
+    scorer = build_scorer(NO_SCENARIOS, matcher, packaged_reader(), threads, ExtraJudges(reward_model=Length))
     parts = [{"judge": "rubric", "weight": 3}, {"judge": "reward_model"}]
     found = await rewards(scorer, {**RUBRIC, "reward": {"combine": "weighted_sum", "parts": parts}})
     assert_in_order(found, 4)
@@ -156,5 +156,5 @@ async def test_what_was_lent_is_gone_when_nobody_needs_it(matcher: Matcher, thre
     assert scorer.lend(rubric_of_data(RUBRIC)) is lent
     del lent
     await asyncio.sleep(0)
-    with pytest.raises(Exception, match="ollection"):
-        scorer.version_for(*names)
+    with pytest.raises(CollectionNotFound):
+        scorer.read(*names, [], "assistant")
