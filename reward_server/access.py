@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from reward_server.auth.idempotency import Body
 from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
 from reward_server.auth.scopes import Scope
-from reward_server.errors import CollectionNotFound, Forbidden, ScenarioNotFound
+from reward_server.errors import CollectionNotFound, Forbidden, InvalidRequest, ScenarioNotFound
 from scenarios.library import Catalog, PublicCollection, PublicScenario
+from scenarios.own import owner_of
 from scenarios.spelling import meant
 
 FULL_SCORES_ONLY = frozenset({"score_breakdown", "capped_by"})
@@ -19,16 +20,24 @@ FULL_SCORES_ONLY = frozenset({"score_breakdown", "capped_by"})
 EVALUATORS_ONLY = frozenset({"persona_slug", "seed"})
 """What was drawn for an episode: for these and for operators. An agent that knew could tell what is said next."""
 
+NO_PERSONA = "This scenario is a rubric without a persona: have finished conversations scored by it."
+
 
 def visible_collections(lab: Lab, catalog: Catalog) -> Iterator[PublicCollection]:
     """The collections that the lab's key may use."""
-    return (found for slug, found in catalog.collections.items() if lab.may_use(slug))
+    known = tuple(catalog.collections.items())  # what labs bring comes and goes
+    return (found for slug, found in known if lab.may_use(slug) and is_for(lab, slug))
+
+
+def is_for(lab: Lab, collection: str) -> bool:
+    """Whether a collection is for everybody, or this lab brought it; for others it is not there."""
+    return owner_of(collection) in (None, lab.lab_id)
 
 
 def collection_for(lab: Lab, catalog: Catalog, slug: str) -> PublicCollection:
     """The collection, if it exists and the key may use it."""
     found = catalog.collections.get(slug)
-    if found is None:
+    if found is None or not is_for(lab, slug):
         seen = (known.card.slug for known in visible_collections(lab, catalog))
         raise CollectionNotFound(CollectionNotFound.default_message + meant(slug, seen))
     if not lab.may_use(slug):
@@ -42,6 +51,14 @@ def scenario_for(lab: Lab, catalog: Catalog, collection: str, scenario: str) -> 
     found = there.get(scenario)
     if found is None:
         raise ScenarioNotFound(ScenarioNotFound.default_message + meant(scenario, there))
+    return found
+
+
+def played_for(lab: Lab, catalog: Catalog, collection: str, scenario: str) -> PublicScenario:
+    """The same, if it has a persona to be played with."""
+    found = scenario_for(lab, catalog, collection, scenario)
+    if not found.is_played:
+        raise InvalidRequest(NO_PERSONA)
     return found
 
 

@@ -71,7 +71,7 @@ def agents(
         "silent": _said(("",) * BAD_TURNS),
         "questionnaire": _said(_QUESTIONNAIRE),
         "sympathy": _said(_SYMPATHY),
-        "waffle": _said(_WAFFLE),
+        "waffle": _said(WAFFLE),
         "interrogation": _interrogation(case, topics),
     }
     everyone = {name: ScriptedAgent(name, script) for name, script in scripts.items()}
@@ -152,7 +152,7 @@ _SYMPATHY = (
     "Please know that you are not alone in this.",
 )
 
-_WAFFLE = (
+WAFFLE = (
     "Great question! There are many aspects to consider here, and every situation is unique.",
     "It is always a good idea to look at the bigger picture and take one step at a time.",
     "Communication is key, and a positive mindset makes all the difference.",

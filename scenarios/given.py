@@ -30,7 +30,7 @@ def rubric_of_data(data: Mapping[str, Any]) -> SealedScenario:
 
 
 def _sealed(file: RubricFile, document: Document) -> SealedScenario:
-    data = {key: value for key, value in document.data.items() if key != "slug"}
+    data = {key: value for key, value in document.data.items() if key not in ("slug", "draft")}
     canonical = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     digest = hashlib.sha256(canonical.encode()).hexdigest()
     card = file.card.model_copy(update={"slug": f"given-{digest[:24]}"})

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -51,9 +51,15 @@ class PublicScenario:
     card: ScenarioCard
     dimensions: tuple[str, ...]
     personas: tuple[str, ...]
-    """Slugs of the temperaments that `config.persona_slug` may name; the first is the default."""
+    """Slugs of the temperaments that `config.persona_slug` may name; the first is the default. None of a rubric
+    without a persona."""
     splits: tuple[str, ...] = ()
     """What `config.split` may name: those of the scenario's variants; none if it has no variants."""
+
+    @property
+    def is_played(self) -> bool:
+        """True if episodes of it can be played."""
+        return bool(self.personas)
 
 
 @dataclass(frozen=True)
@@ -63,12 +69,17 @@ class PublicCollection:
     card: CollectionCard
     scenarios: Mapping[str, PublicScenario]
 
+    @property
+    def played(self) -> tuple[str, ...]:
+        """The scenarios that episodes can be played of."""
+        return tuple(slug for slug, found in self.scenarios.items() if found.is_played)
+
 
 @dataclass(frozen=True)
 class Catalog:
-    """The public half of a library, sorted by slug."""
+    """The public half of a library, sorted by slug; what labs brought comes and goes."""
 
-    collections: Mapping[str, PublicCollection]
+    collections: MutableMapping[str, PublicCollection]
 
     def find(self, collection: str, scenario: str) -> PublicScenario | None:
         """The public scenario of that name, if there is one."""
@@ -90,14 +101,14 @@ class SealedScenario:
     digest: str = ""
     """Of one that is not in the library: over all it holds, since the library's own does not speak of it."""
 
+    variant: str = field(default=BASE, repr=False)
+    split: str | None = field(default=None, repr=False)
+    """What the variant is for; None where the scenario has no others."""
+
     @property
     def has_persona(self) -> bool:
         """True if somebody plays in it; a rubric alone judges conversations that were held elsewhere."""
         return bool(self.secrets.persona.temperaments)
-
-    variant: str = field(default=BASE, repr=False)
-    split: str | None = field(default=None, repr=False)
-    """What the variant is for; None where the scenario has no others."""
 
     @property
     def name(self) -> str:
@@ -114,6 +125,7 @@ class Vault:
     def __init__(self, sealed: Mapping[tuple[str, str], Sequence[SealedScenario]]) -> None:
         """Each scenario with its variants, itself first."""
         self._kin = {name: Kin(variants) for name, variants in sealed.items()}
+        self._own: dict[str, dict[tuple[str, str], SealedScenario]] = {}
         self._lent: WeakValueDictionary[tuple[str, str], SealedScenario] = WeakValueDictionary()
 
     def open(self, collection: str, scenario: str) -> SealedScenario:
@@ -141,6 +153,15 @@ class Vault:
             raise KeyError(collection, scenario)
         return Kin([lent])
 
+    def of_one_server(self) -> Vault:
+        """The same scenarios, without what was lent or brought."""
+        return Vault({name: kin.variants for name, kin in self._kin.items()})
+
+    def put(self, name: str, brought: Sequence[SealedScenario]) -> None:
+        """Have the scenarios of a collection that a lab brought in place of those it had; of none, they are gone."""
+        self._own[name] = {(each.collection, each.card.slug): each for each in brought}
+        self._lent.update(self._own[name])
+
     def lend(self, given: SealedScenario) -> SealedScenario:
         """Let it be opened, as long as whoever needs it keeps what this returns; no catalog names it.
 
@@ -167,6 +188,10 @@ class Library:
     catalog: Catalog
     vault: Vault
     digest: str
+
+    def of_one_server(self) -> Library:
+        """The same for a server of its own, beside which labs bring theirs."""
+        return Library(Catalog(dict(self.catalog.collections)), self.vault.of_one_server(), self.digest)
 
 
 NO_SCENARIOS = Library(Catalog({}), Vault({}), "")

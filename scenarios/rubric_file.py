@@ -41,6 +41,8 @@ class RubricFile(OpenRubric):
 
     schema_: Literal["labs.rubric/1"] = Field(alias="schema")
     version: int = Field(default=1, ge=1)
+    draft: bool = False
+    """Written by a model, and not yet checked on logs that a person graded."""
     slug: Slug | None = None
     """Of a file, its name unless it is given."""
     name: Line

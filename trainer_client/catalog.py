@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from trainer_client.calls import Call, new_key, query_of, segment
+from collections.abc import Mapping
+
+from trainer_client.calls import Call, checked, new_key, post, query_of, segment
 from trainer_client.methods import method, pages_of
 from trainer_client.wire import (
     CalibrationList,
@@ -11,6 +13,10 @@ from trainer_client.wire import (
     CatalogResponse,
     CollectionResponse,
     DriftResponse,
+    OwnCollectionList,
+    PulledCollection,
+    PushRequest,
+    PushResponse,
     RewardModelList,
     RewardModelResponse,
     RewardModelSummary,
@@ -77,6 +83,27 @@ class CatalogCalls:
     def delete_reward_model(self, reward_model_id: str) -> Call[RewardModelResponse]:
         """Delete a model of the lab's own that does not serve."""
         return Call("DELETE", f"/reward-models/{segment(reward_model_id)}", RewardModelResponse)
+
+    @method
+    def push_scenarios(self, collection: str, files: Mapping[str, str]) -> Call[PushResponse]:
+        """Bring a collection of the lab's own, as the files of its folder; a job checks it. Scope `author`."""
+        request = checked(PushRequest, collection=collection, files=dict(files))
+        return post("/scenarios", request, PushResponse, None)
+
+    @method
+    def own_scenarios(self) -> Call[OwnCollectionList]:
+        """The lab's own collections, each in its newest version."""
+        return Call("GET", "/scenarios", OwnCollectionList)
+
+    @method
+    def pull_scenarios(self, collection: str, *, version: int | None = None) -> Call[PulledCollection]:
+        """The files of a version of one's own, and what its check found."""
+        return Call("GET", f"/scenarios/{segment(collection)}", PulledCollection, query=query_of(version=version))
+
+    @method
+    def delete_scenarios(self, collection: str) -> Call[PushResponse]:
+        """Forget all versions of a collection of one's own."""
+        return Call("DELETE", f"/scenarios/{segment(collection)}", PushResponse)
 
     @method
     def usage(self, *, days: int | None = None) -> Call[UsageResponse]:

@@ -40,7 +40,7 @@ class Leaderboard:
         else:
             scenario_for(lab, self._catalog, collection, scenario)
             wanted = [scenario]
-        version = version or self._scorer.scoring_version
+        version = version or self._scorer.version_for(collection, wanted[0] if wanted else "")
         async with self._store.reading() as unit:
             agents = await unit.agents.of(lab.lab_id)
             standings = await unit.agents.standings(lab.lab_id, collection, version)

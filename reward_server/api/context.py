@@ -30,6 +30,7 @@ from reward_server.auth.idempotency import DetachedWork
 from reward_server.auth.key_ring import KeyRing
 from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
 from reward_server.auth.tenants import Tenants
+from reward_server.authoring.service import OwnScenarios
 from reward_server.clock import Clock
 from reward_server.episodes.service import EpisodeService
 from reward_server.errors import FieldProblem, InvalidRequest, NotReady, RateLimited, Unavailable
@@ -83,6 +84,7 @@ class Services:
     preferences: PreferenceService
     webhooks: WebhookService
     agents: AgentService
+    own_scenarios: OwnScenarios
     leaderboard: Leaderboard
     calibrations: CalibrationShelf
     drift: DriftService

@@ -487,3 +487,23 @@ DRIFT: Example = {
     ],
     "request_id": _REQUEST_ID,
 }
+
+PUSH_REQUEST: Example = {
+    "collection": "repairs",
+    "files": {
+        "collection.yaml": "schema: labs.collection/1\npublic: {slug: repairs, name: Repairs, description: Repairs., "
+        "version: 0.1.0}\n",
+        "answers.yaml": "schema: labs.rubric/1\nname: Answers\nsituation: The agent answers tenants.\n"
+        "criteria: [{id: asks, check: {regex: {pattern: '\\?'}}}]\n",
+    },
+}
+_OWN: Example = {
+    "collection": "repairs@acme",
+    "version": 3,
+    "status": "passed",
+    "digest": "0" * 64,
+    "created_at": "2026-01-01T12:00:00.000Z",
+}
+PUSHED: Example = {**_OWN, "status": "checking", "job_id": JOB["job_id"], "request_id": _REQUEST_ID}
+OWN_COLLECTIONS: Example = {"data": [_OWN], "request_id": _REQUEST_ID}
+PULLED: Example = {**_OWN, "files": PUSH_REQUEST["files"], "findings": [], "request_id": _REQUEST_ID}

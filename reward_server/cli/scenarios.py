@@ -20,6 +20,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from reward_server.cli import draft, own_scenarios
 from reward_server.cli.tables import name_columns, show, wide_console
 from reward_server.errors import LabsError
 from reward_server.program import as_called
@@ -27,10 +28,17 @@ from scenarios.spelling import counted
 
 if TYPE_CHECKING:
     from reward_server.exam.report import ScenarioExam
+    from reward_server.exam.rubric import RubricExam
     from reward_server.exam.run import Examiner
+    from reward_server.llm.caller import LanguageModelCaller
     from scenarios.library import Library, SealedScenario
 
 app = typer.Typer(help="Write, check and list scenarios.", no_args_is_help=True, pretty_exceptions_enable=False)
+
+app.command()(draft.draft)
+app.command()(own_scenarios.push)
+app.command()(own_scenarios.pull)
+app.command()(own_scenarios.diff)
 
 NOTES_PAGE = "docs/authoring.md#notes"
 
@@ -57,16 +65,30 @@ def list_scenarios(root: Root = None) -> None:
 
 
 @app.command()
-def new(name: Annotated[str, typer.Argument(metavar="COLLECTION/SLUG")], root: Root = None) -> None:
+def new(
+    name: Annotated[str, typer.Argument(metavar="COLLECTION/SLUG")],
+    root: Root = None,
+    rubric_only: Annotated[
+        bool,
+        typer.Option(
+            "--rubric-only", help="Write a rubric without a persona, for conversations held elsewhere; SLUG will do."
+        ),
+    ] = False,
+) -> None:
     """Create a scenario from a commented example that passes the check, and its collection if necessary."""
-    from scenarios.template import begin
+    from scenarios.template import begin, begin_rubric
 
     try:
-        written = begin(name, root)
+        written = begin_rubric(name, root) if rubric_only else begin(name, root)
     except ValueError as error:
         raise LabsError(str(error)) from None
     for path in written:
         typer.echo(f"wrote {path}")
+    if rubric_only:
+        own = name if "/" in name else f"{name}.yaml"
+        typer.echo("This is a working example about deliveries: make the criteria and the logs your own.")
+        typer.echo(f"next: {_check_command(own, root if '/' in name else None)}")
+        return
     scenario = name.rpartition("/")[2]
     own = f"{scenario}.yaml, {scenario}.rubric.yaml and the oracle in {scenario}.agents.yaml"
     typer.echo(f"This is a working example about a bicycle: make {own} your own.")
@@ -91,25 +113,106 @@ def check(
         Path | None, typer.Option("--markdown", help="Write the public table to this Markdown file.")
     ] = None,
 ) -> None:
-    """Lint scenarios, then play natural agents and bad policies against them in the real simulator and scorer."""
+    """Lint scenarios, then play natural agents and bad policies against them in the real simulator and scorer.
+
+    Of a rubric without a persona (in a collection, or a file of its own): score the logs beside it, and empty talk.
+    """
     from reward_server.exam.report import markdown
 
     given, root = root, _root(root)
-    library, findings = _lint(root, names or [])
+    library, findings, alone = _to_check(root, names or [])
     console = wide_console(stderr=as_json)
-    with _examiner(library, root, seeds, probing) as (examiner, version):
+    with _examiner(library, root, seeds, probing) as (examiner, version, model):
         exams = _run(examiner, library, console)
+        rubrics = _examined(examiner, _rubrics_of(library, root) + alone, model)
+    _settle_drafts([Path(name) for name in names or [] if name.endswith(".yaml")], rubrics[-len(alone) :])
     if as_json:
         report = {"scoring_version": version, "scenarios": [exam.to_json() for exam in exams]}
+        report |= {"rubrics": [exam.to_json() for exam in rubrics]} if rubrics else {}
         typer.echo(json.dumps(report, indent=2))
     else:
-        _print(exams, console, given, details=details)
+        if exams:
+            _print(exams, console, given, details=details)
+        for rubric in rubrics:
+            _print_rubric(rubric, console)
     if markdown_file:
         markdown_file.write_text(markdown(exams, version), encoding="utf-8")
     if findings:
         typer.echo(f"{counted(findings, 'finding')} in files that were left out, see above", err=True)
-    if findings or not all(exam.passed for exam in exams):
+    if findings or not all([*(exam.passed for exam in exams), *(exam.passed for exam in rubrics)]):
         raise typer.Exit(1)
+
+
+Rubrics = list[tuple["SealedScenario", Path]]
+"""Rubrics without a persona, each with the file of its logs."""
+
+
+def _to_check(root: Path | None, names: list[str]) -> tuple[Library, int, Rubrics]:
+    """What is to be checked, how many findings there were, and the rubrics that are files of their own."""
+    from scenarios.exam_logs import SUFFIX
+    from scenarios.given import rubric_of_file
+    from scenarios.library import NO_SCENARIOS
+    from scenarios.yamlfile import ScenarioFileError
+
+    paths = [Path(name) for name in names if name.endswith(".yaml")]
+    others = [name for name in names if not name.endswith(".yaml")]
+    alone: Rubrics = []
+    for path in paths:
+        try:
+            alone.append((rubric_of_file(path), path.with_suffix(SUFFIX)))
+        except ScenarioFileError as error:
+            raise LabsError(str(error)) from None
+    library, findings = (NO_SCENARIOS, 0) if paths and not others else _lint(root, others)
+    return library, findings, alone
+
+
+def _rubrics_of(library: Library, root: Path | None) -> Rubrics:
+    """Those of the collections."""
+    from scenarios.exam_logs import SUFFIX
+    from scenarios.lint import COLLECTIONS
+
+    opened = (library.vault.open(*name) for name in library.vault.names())
+    folder = root or COLLECTIONS
+    return [(each, folder / each.collection / f"{each.card.slug}{SUFFIX}") for each in opened if not each.has_persona]
+
+
+def _examined(examiner: Examiner, rubrics: Rubrics, model: LanguageModelCaller | None) -> list[RubricExam]:
+    from reward_server.exam.rubric import examine_rubric
+    from scenarios.exam_logs import load_logs
+
+    async def work() -> list[RubricExam]:
+        try:
+            return [await examine_rubric(each, load_logs(path), examiner.marker.scorer) for each, path in rubrics]
+        finally:
+            if model is not None:
+                await model.close()
+
+    try:
+        return asyncio.run(work())
+    except ValueError as error:
+        raise LabsError(str(error)) from None
+
+
+def _settle_drafts(paths: list[Path], exams: list[RubricExam]) -> None:
+    """A draft that has passed on graded logs is a rubric."""
+    from reward_server.exam.draft import MARK
+
+    for path, exam in zip(paths, exams, strict=False):
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        if exam.passed and exam.is_proven and any(line.strip() == MARK for line in lines):
+            path.write_text("".join(line for line in lines if line.strip() != MARK), encoding="utf-8")
+            typer.echo(f"{path} is no draft any more", err=True)
+
+
+def _print_rubric(exam: RubricExam, console: Console) -> None:
+    console.print(f"\n[bold]{escape(exam.name)}[/]", highlight=False)
+    for line in exam.lines:
+        console.print(f"  {line}", highlight=False, markup=False)
+    for failure in exam.failures:
+        console.print(f"  ✗ {failure}", highlight=False, markup=False)
+    for note in exam.notes:
+        console.print(f"  · {note}", highlight=False, markup=False)
+    console.print(f"  {'passed' if exam.passed else 'failed'}", highlight=False, markup=False)
 
 
 def _check_command(name: str, root: Path | None) -> str:
@@ -137,16 +240,24 @@ def _lint(root: Path | None, names: Iterable[str]) -> tuple[Library, int]:
 
 
 @contextmanager
-def _examiner(library: Library, root: Path | None, seeds: int, probing: int) -> Iterator[tuple[Examiner, str]]:
-    """An examiner on the server's own matcher and scorer, and the scoring version."""
+def _examiner(
+    library: Library, root: Path | None, seeds: int, probing: int
+) -> Iterator[tuple[Examiner, str, LanguageModelCaller | None]]:
+    """An examiner on the server's own matcher and scorer, and the scoring version.
+
+    Exams of rubrics alone ask the language model of the settings, too; played ones would ask it hundreds of times.
+    """
     from personas.case.library import load_temperaments
     from reward_server.exam.marks import PlayScorer
     from reward_server.exam.run import Examiner
+    from reward_server.llm.build import language_model
     from reward_server.server.engine import offline_engine
     from reward_server.settings import load_settings
     from scenarios.library import breaches, labelled_turns, natural_agents
 
-    with offline_engine(load_settings(), library) as engine:
+    settings = load_settings()
+    model = None if library.vault.names() else language_model(settings)
+    with offline_engine(settings, library, model=model) as engine:
         examiner = Examiner(
             library=library,
             reader=engine.reader,
@@ -158,12 +269,13 @@ def _examiner(library: Library, root: Path | None, seeds: int, probing: int) -> 
             seeds=tuple(range(1, seeds + 1)),
             probing_turns=probing,
         )
-        yield examiner, engine.scorer.scoring_version
+        yield examiner, engine.scorer.scoring_version, model
 
 
 def _run(examiner: Examiner, library: Library, console: Console) -> list[ScenarioExam]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    sealed: list[SealedScenario] = [library.vault.open(*name) for name in library.vault.names()]
+    opened = (library.vault.open(*name) for name in library.vault.names())
+    sealed: list[SealedScenario] = [each for each in opened if each.has_persona]
     exams: list[ScenarioExam] = []
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("exam", total=len(sealed))

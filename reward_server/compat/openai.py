@@ -21,7 +21,7 @@ from fastapi.sse import EventSourceResponse, format_sse_event
 from pydantic import ConfigDict, Field, JsonValue
 from pydantic_core import to_json
 
-from reward_server.access import scenario_for
+from reward_server.access import played_for, scenario_for, visible_collections
 from reward_server.api.access import for_keys
 from reward_server.api.answers import UNNAMED_EVENT, answers
 from reward_server.api.body import CONVERSATION, JsonBody, validate
@@ -136,11 +136,10 @@ async def openai_models(request: Request, lab: Annotated[Lab, for_keys(*ANY)]) -
     """The scenarios of this key as OpenAI models: their personas and their judges."""
     catalog = services_of(request).catalog
     names = [
-        f"{kind}:{collection}/{scenario}"
-        for collection, found in catalog.collections.items()
-        if lab.may_use(collection)
-        for scenario in found.scenarios
-        for kind in (PERSONA, JUDGE)
+        f"{kind}:{found.card.slug}/{slug}"
+        for found in visible_collections(lab, catalog)
+        for slug, scenario in found.scenarios.items()
+        for kind in ((PERSONA, JUDGE) if scenario.is_played else (JUDGE,))
     ]
     return answer(request, {"object": "list", "data": [_model(name) for name in names]})
 
@@ -170,7 +169,7 @@ async def openai_chat_completion(
         text, told = await _judged(request, lab, chat, (collection, scenario), key), None
     else:
         lab.require(Scope.TRAIN)
-        scenario_for(lab, services_of(request).catalog, collection, scenario)
+        played_for(lab, services_of(request).catalog, collection, scenario)
         turn = await _played(request, lab, chat, (collection, scenario), key)
         text = turn["observation"]["content"]
         told = {name: turn[name] for name in ("episode_id", "turn", "episode_complete")}

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from reward_server.access import collection_for, scenario_for, visible_collections
+from reward_server.access import collection_for, played_for, visible_collections
 from reward_server.auth.lab import Lab
 from reward_server.errors import CollectionNotFound, FieldProblem, InvalidRequest
 from scenarios.library import Catalog, PublicScenario
@@ -94,21 +94,21 @@ def environment_of(lab: Lab, catalog: Catalog, name: str) -> Environment:
     if len(name) > MAX_NAME_CHARACTERS:
         raise CollectionNotFound
     if name == ANY:
-        name = next((found.card.slug for found in visible_collections(lab, catalog)), name)
+        name = next((found.card.slug for found in visible_collections(lab, catalog) if found.played), name)
     collection, slash, scenario = name.lower().partition("/")
     found = collection_for(lab, catalog, collection)
     if slash:
-        return _one(collection, scenario_for(lab, catalog, collection, scenario))
-    if not found.scenarios:
-        raise CollectionNotFound("This collection has no scenarios.")
-    return Environment(collection, {slug: each.splits for slug, each in found.scenarios.items()}, collection)
+        return _one(collection, played_for(lab, catalog, collection, scenario))
+    if not found.played:
+        raise CollectionNotFound("This collection has no scenarios with personas.")
+    return Environment(collection, {slug: found.scenarios[slug].splits for slug in found.played}, collection)
 
 
 def names_for(lab: Lab, catalog: Catalog) -> list[str]:
     """The environments that the key may use: collections, then single scenarios."""
     visible = list(visible_collections(lab, catalog))
-    return [found.card.slug for found in visible] + [
-        _one(found.card.slug, scenario).name for found in visible for scenario in found.scenarios.values()
+    return [found.card.slug for found in visible if found.played] + [
+        _one(found.card.slug, found.scenarios[slug]).name for found in visible for slug in found.played
     ]
 
 

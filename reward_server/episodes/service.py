@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from reward_server.access import collections_asked_for, for_key, scenario_for
+from reward_server.access import collections_asked_for, for_key, played_for
 from reward_server.auth.idempotency import Body, Idempotency, Keep
 from reward_server.auth.lab import Lab
 from reward_server.clock import Clock
@@ -123,7 +123,7 @@ class EpisodeService:
         episode = await self._begun(lab, request, scenario)
         if episode_id is not None:
             episode = replace(episode, episode_id=episode_id)
-        body = documents.created(episode, scenario.card, self._scorer.scoring_version)
+        body = documents.created(episode, scenario.card, self._version(episode))
         await self._begin([episode], body, keep)
         return body
 
@@ -175,8 +175,9 @@ class EpisodeService:
         seed = self._new_seed() if shared else None
         scenarios = [self._scenario(lab, each) for each in wanted]
         rows = await asyncio.gather(*(self._begun(lab, *each, seed) for each in zip(wanted, scenarios, strict=True)))
-        version = self._scorer.scoring_version
-        begun = [documents.created(row, each.card, version) for row, each in zip(rows, scenarios, strict=True)]
+        begun = [
+            documents.created(row, each.card, self._version(row)) for row, each in zip(rows, scenarios, strict=True)
+        ]
         body: Body = {"episodes": begun}
         await self._begin(rows, body, keep)
         return body
@@ -193,8 +194,12 @@ class EpisodeService:
             self.in_play.keep(LoadedEpisode(row, ()))
         self._metrics.episodes_started.inc(len(rows))
 
+    def _version(self, row: EpisodeRow) -> str:
+        """What rewards of its scenario rest on at this moment."""
+        return self._scorer.version_for(row.collection, row.scenario)
+
     def _scenario(self, lab: Lab, request: CreateEpisodeRequest) -> PublicScenario:
-        return scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
+        return played_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
 
     # --- turn -----------------------------------------------------------------------------------
 
@@ -232,7 +237,7 @@ class EpisodeService:
     async def get(self, lab: Lab, episode_id: str) -> Body:
         """The public transcript."""
         loaded = await self._load(lab, episode_id)
-        body = documents.transcript(loaded.row, loaded.turns, self._clock.now(), self._scorer.scoring_version)
+        body = documents.transcript(loaded.row, loaded.turns, self._clock.now(), self._version(loaded.row))
         return for_key(lab, body)
 
     async def page(
@@ -260,8 +265,8 @@ class EpisodeService:
             )
             shown = rows[:limit]
             turns = await unit.episodes.turns_of(lab.lab_id, [row.episode_id for row in shown])
-        version = self._scorer.scoring_version
-        bodies = [for_key(lab, documents.transcript(row, turns[row.episode_id], now, version)) for row in shown]
+        documented = (documents.transcript(row, turns[row.episode_id], now, self._version(row)) for row in shown)
+        bodies = [for_key(lab, each) for each in documented]
         last = rows[limit - 1] if len(rows) > limit else None
         following = PageEnd(last.created_at, last.episode_id) if last else None
         return EpisodePage(bodies, following)
@@ -278,7 +283,7 @@ class EpisodeService:
                 await self._store.write(lambda unit: unit.episodes.finish(ended))
                 self.in_play.forget(lab.lab_id, episode_id)
                 self._metrics.episodes_ended.labels(TerminalReason.CLIENT_TERMINATED.value).inc()
-            body = documents.transcript(ended, loaded.turns, now, self._scorer.scoring_version)
+            body = documents.transcript(ended, loaded.turns, now, self._version(ended))
             entry.answer(body)
             return for_key(lab, body)
 

@@ -326,7 +326,11 @@ class Turns:
             if isinstance(outcome, LabsError | Unscored):
                 each.step.outcome = outcome.error if isinstance(outcome, Unscored) else outcome
             elif not isinstance(reply, LabsError):
-                score = unscored(self._scorer.scoring_version) if outcome is None else shown(outcome)
+                score = (
+                    unscored(self._scorer.version_for(each.loaded.row.collection, each.loaded.row.scenario))
+                    if outcome is None
+                    else shown(outcome)
+                )
                 played.append(self._taken(each, reply[0], score))
         return played
 

@@ -36,7 +36,7 @@ class PlayScorer:
     """Scores plays of one scenario as one batch."""
 
     def __init__(self, scorer: Scorer, reader: Reader, matcher: Matcher) -> None:
-        self._scorer = scorer
+        self.scorer = scorer
         self._reader = reader
         self._matcher = matcher
 
@@ -44,9 +44,9 @@ class PlayScorer:
         """One mark per play, in order."""
         collection, slug, cap = scenario.collection, scenario.card.slug, scenario.card.max_turns
         messages = [[Message.model_validate(message) for message in play.messages] for play in plays]
-        transcripts = [self._scorer.read(collection, slug, each, "assistant") for each in messages]
+        transcripts = [self.scorer.read(collection, slug, each, "assistant") for each in messages]
         requests = [ScoreRequest(collection, slug, transcript) for transcript in transcripts]
-        scored = [or_raise(outcome) for outcome in await self._scorer.score(requests)]
+        scored = [or_raise(outcome) for outcome in await self.scorer.score(requests)]
         marks: list[PlayScore] = []
         for transcript, outcome in zip(transcripts, scored, strict=True):
             cited = {v.criterion_id: [f"turn {e.turn}: {e.quote}" for e in v.evidence] for v in outcome.verdicts}

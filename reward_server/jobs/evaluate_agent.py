@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from pydantic_core import to_json
 
-from reward_server.access import collection_for, scenario_for
+from reward_server.access import collection_for, played_for
 from reward_server.agents.play import AgentPlayer, FinishedEpisodePlay
 from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import Scope
@@ -61,9 +61,9 @@ class EvaluateAgentItems:
         collection, scenario = params.get("collection_slug"), params.get("scenario_slug")
         if collection is None:
             raise InvalidRequest(errors=[FieldProblem(("collection_slug",), WHERE)])
-        there = collection_for(lab, self._catalog, collection).scenarios
+        there = collection_for(lab, self._catalog, collection).played
         if scenario is not None:
-            scenario_for(lab, self._catalog, collection, scenario)
+            played_for(lab, self._catalog, collection, scenario)
         for seed in params["agent"].get("seeds", SEEDS):
             for slug in sorted(there) if scenario is None else [scenario]:
                 yield to_json({"collection_slug": collection, "scenario_slug": slug, "seed": seed}) + b"\n"

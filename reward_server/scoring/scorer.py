@@ -218,14 +218,16 @@ class Scorer:
         Raises:
             InvalidRewardConfig: it needs a judge that is not here.
         """
-        problem = self._problem(given)
+        problem = self.problem(given)
         if problem:
             raise InvalidRewardConfig(f"The rubric {problem}")
         return self._library.vault.lend(given)
 
     def version_for(self, collection: str, scenario: str) -> str:
-        """The version that rewards of this scenario rest on at this moment."""
-        return self._version(self._snapshot(), self._open(collection, scenario))
+        """The version that rewards of this scenario rest on at this moment; of one that is gone, that of all others."""
+        with suppress(CollectionNotFound, ScenarioNotFound):
+            return self._version(self._snapshot(), self._open(collection, scenario))
+        return self.scoring_version
 
     @property
     def judge(self) -> str:
@@ -370,11 +372,11 @@ class Scorer:
     def _require_judges(self) -> None:
         """A scenario that asks for judges which are not here is found out at start, not by its first lab."""
         for collection, scenario in self._library.vault.names():
-            problem = self._problem(self._library.vault.open(collection, scenario))
+            problem = self.problem(self._library.vault.open(collection, scenario))
             if problem:
                 raise ScenarioError(f"{collection}/{scenario} {problem}")
 
-    def _problem(self, scenario: SealedScenario) -> str | None:
+    def problem(self, scenario: SealedScenario) -> str | None:
         """The thing this server lacks to score a scenario."""
         secrets = scenario.secrets
         missing = secrets.reward and missing_judge(composite_of(secrets.reward), self._snapshot().judges)

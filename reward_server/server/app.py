@@ -35,6 +35,7 @@ from reward_server.api.routes import (
     keys,
     labs,
     operations,
+    own_scenarios,
     preferences,
     rank,
     reward_models,
@@ -80,6 +81,7 @@ ROUTES = (
     labs,
     training_runs,
     webhooks,
+    own_scenarios,
     operations,
     sockets,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 from reward_server.agents.play import AgentPlayer
@@ -10,6 +10,7 @@ from reward_server.api.body import CONVERSATION, off_the_loop, read_json, valida
 from reward_server.auth.key_ring import KeyRing
 from reward_server.clock import Clock
 from reward_server.evaluations.service import EvaluationService
+from reward_server.jobs.check_scenarios import CHECK, CheckScenarios
 from reward_server.jobs.compare import CompareItems
 from reward_server.jobs.evaluate import EvaluateItems
 from reward_server.jobs.evaluate_agent import EvaluateAgentItems
@@ -49,6 +50,7 @@ def job_kinds(
     clock: Clock,
     keys: KeyRing,
     serves: bool,
+    scenarios_changed: Callable[[], Awaitable[None]],
 ) -> Mapping[str, JobKind]:
     """All types of jobs that this process can do."""
     lines = line_reader()
@@ -61,6 +63,7 @@ def job_kinds(
     return {
         **runs,
         **{each.errand: FittingItem(each, store, settings, clock) for each in (training, fitting)},
+        CHECK: CheckScenarios(store, settings, scenarios_changed),
         "evaluate": EvaluateItems(evaluations, catalog, lines),
         "compare": CompareItems(evaluations, catalog, lines, store),
         "evaluate_agent": EvaluateAgentItems(player, catalog, lines, store, clock),

@@ -98,6 +98,7 @@ async def load(stack: AsyncExitStack, settings: Settings, ports: Ports, metrics:
     batcher = MicroBatcher(usable(settings.scoring_threads))
     stack.push_async_callback(asyncio.to_thread, batcher.close)
     library, matcher, reader = await _knowledge(settings, ports, metrics, batcher)
+    library = library.of_one_server()
     threads = FairThreads(settings.scoring_threads)
     stack.callback(threads.shutdown, cancel_futures=True)
     learned = reward_model_service(settings, batcher, matcher, lab_at_work)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from personas.case.library import load_temperaments
 from reward_server.agents.endpoint import Endpoints
@@ -16,12 +18,16 @@ from reward_server.api.auth import Gatekeeper
 from reward_server.api.context import Services
 from reward_server.api.cursor import CursorCodec
 from reward_server.api.readiness import OK, ReadinessChecks
+from reward_server.auth.lab import Lab
+from reward_server.authoring.service import OwnScenarios
+from reward_server.authoring.shelf import OwnShelf
 from reward_server.episodes.service import EpisodeService
 from reward_server.episodes.stage import PersonaStage
 from reward_server.evaluations.calibrated import Calibrator
 from reward_server.evaluations.drift import DriftService
 from reward_server.evaluations.ranking import RankingService
 from reward_server.evaluations.service import EvaluationService
+from reward_server.jobs.check_scenarios import CHECK
 from reward_server.jobs.files import FileService
 from reward_server.jobs.kinds import JobKind
 from reward_server.jobs.service import JobService
@@ -42,13 +48,14 @@ from reward_server.server.callers import tokens_of
 from reward_server.server.chores import own
 from reward_server.server.infrastructure import BuildInputs, Infrastructure
 from reward_server.server.scoring import ScoringParts, wording_of
-from reward_server.shared_state.events import DATA_DELETED
+from reward_server.shared_state.events import DATA_DELETED, SCENARIOS_CHANGED
 from reward_server.shared_state.redis_link import RedisLink
 from reward_server.store.store import Store
 from reward_server.telemetry.loop_lag import LoopLag
 from reward_server.telemetry.metrics import Metrics
 from reward_server.training.service import TrainingRunService
 from reward_server.webhooks.service import WebhookService
+from trainer_client.wire import JobRequest
 
 
 async def services_of(
@@ -72,6 +79,7 @@ async def services_of(
     )
     episodes = _episodes(inputs, infrastructure, scoring)
     agents = _agents(stack, inputs, infrastructure, scoring)
+    shelf_of_labs = await _own_scenarios(stack, infrastructure, scoring)
     kinds = job_kinds(
         evaluations=evaluations,
         player=AgentPlayer(agents, episodes, catalog),
@@ -82,8 +90,15 @@ async def services_of(
         clock=clock,
         keys=infrastructure.keys,
         serves=inputs.ports.serves,
+        scenarios_changed=partial(infrastructure.shared.events.tell, SCENARIOS_CHANGED, ""),
     )
     work = await _jobs(stack, inputs, infrastructure, kinds)
+
+    async def submit(lab: Lab, slug: str, version: int) -> str:
+        item = {"collection": slug, "version": version}
+        job = await work.jobs.submit(lab, JobRequest(type=CHECK, items=[item]), None)
+        return str(job["job_id"])
+
     return Services(
         settings=settings,
         clock=clock,
@@ -126,6 +141,7 @@ async def services_of(
             names=infrastructure.names,
         ),
         agents=agents,
+        own_scenarios=OwnScenarios(store, clock, shelf_of_labs, submit),
         leaderboard=Leaderboard(store, catalog, scoring.scorer),
         reward_models=scoring.learned,
         metrics=metrics,
@@ -141,6 +157,22 @@ async def services_of(
         outliving=infrastructure.outliving,
         readiness=_readiness(store, scoring, loop_lag, infrastructure.shared.link),
     )
+
+
+async def _own_scenarios(stack: AsyncExitStack, infrastructure: Infrastructure, scoring: ScoringParts) -> OwnShelf:
+    """What labs brought, kept up to date."""
+    shelf = OwnShelf(infrastructure.store, scoring.library, scoring.scorer)
+    await shelf.refresh()
+    changes: set[asyncio.Task[None]] = set()
+
+    def changed(_: str) -> None:
+        task = asyncio.create_task(shelf.refresh())
+        changes.add(task)
+        task.add_done_callback(changes.discard)
+
+    infrastructure.shared.events.hear(SCENARIOS_CHANGED, changed)
+    await own(stack, shelf.follow())
+    return shelf
 
 
 def _episodes(inputs: BuildInputs, infrastructure: Infrastructure, scoring: ScoringParts) -> EpisodeService:

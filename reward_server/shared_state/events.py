@@ -17,6 +17,9 @@ LAB_CHANGED = "lab-changed"
 DATA_DELETED = "data-deleted"
 """With the id of a lab whose conversations were deleted, all or those that were too old."""
 
+SCENARIOS_CHANGED = "scenarios-changed"
+"""With the id of a lab whose own scenarios are others now."""
+
 Hear = Callable[[str], None]
 
 

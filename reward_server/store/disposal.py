@@ -20,8 +20,10 @@ from reward_server.store.session import Session
 from reward_server.store.tables import metadata
 from reward_server.store.training_records import OPEN_RUNS
 
-KEPT = frozenset(("lab", "api_key", "audit_event", "usage_day", "llm_spending", "llm_bookings", "webhook", "agent"))
-"""Of labs, but no conversations: who they are, what they used and did, where their agents are."""
+KEPT = frozenset(
+    ("lab", "api_key", "audit_event", "usage_day", "llm_spending", "llm_bookings", "webhook", "agent", "own_collection")
+)
+"""Of labs, but no conversations: who they are, what they used and did, where their agents are, what they score by."""
 
 
 ENDING: Mapping[str, Sequence[str]] = {"job": OPEN, "training_run": OPEN_RUNS}

@@ -497,6 +497,21 @@ class TrainingMetricTable(TableBase, table=True):
     record: dict[str, Any] = _json()
 
 
+class OwnCollectionTable(TableBase, table=True):
+    """`OwnCollectionRow`."""
+
+    __tablename__ = "own_collection"
+
+    lab_id: str = Field(primary_key=True, max_length=64)
+    slug: str = Field(primary_key=True, max_length=64)
+    version: int = Field(primary_key=True)
+    status: str = Field(max_length=16)
+    digest: str = Field(max_length=64)
+    files: dict[str, Any] = _json()
+    findings: list[str] = _json()
+    created_at: datetime = _moment()
+
+
 def table_of(row: type[TableBase]) -> Table:
     """The Core table of a class above."""
     return metadata.tables[str(row.__tablename__)]

@@ -20,6 +20,7 @@ from reward_server.store.jobs import JobRepository
 from reward_server.store.keys import KeyRepository
 from reward_server.store.labs import LabRepository
 from reward_server.store.llm_answers import LlmAnswerRepository
+from reward_server.store.own_collections import OwnCollectionRepository
 from reward_server.store.preferences import PreferenceRepository
 from reward_server.store.session import Session
 from reward_server.store.spending import SpendingRepository
@@ -64,6 +65,7 @@ class UnitOfWork:
     preferences = _Opened(PreferenceRepository)
     webhooks = _Opened(WebhookRepository)
     agents = _Opened(AgentRepository)
+    own_collections = _Opened(OwnCollectionRepository)
     training_runs = _Opened(TrainingRunRepository)
     answers = _Opened(AnswerRepository)
     files = _Opened(FileRepository)

@@ -43,6 +43,24 @@ def begin(name: str, root: Path | None = None) -> list[Path]:
     return written
 
 
+def begin_rubric(name: str, root: Path | None = None) -> list[Path]:
+    """Write a rubric without a persona: `COLLECTION/SLUG` below `root`, or `SLUG` alone into this folder."""
+    collection, slash, slug = name.rpartition("/")
+    if not _NAME.fullmatch(name if slash else f"alone/{name}") or len(name) > 128:
+        raise ValueError("the name must be SLUG or COLLECTION/SLUG in lower-case words joined by `-`")
+    folder = Path() if not slash else (root or Path(str(files("scenarios"))) / "collections") / collection
+    target = folder / f"{slug}.yaml"
+    if target.exists():
+        raise ValueError(f"{target} exists already: choose another name")
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = [(target, "rubric_only.yaml"), (target.with_suffix(".logs.jsonl"), "rubric_only.logs.jsonl")]
+    if slash and not (folder / "collection.yaml").exists():
+        parts.insert(0, (folder / "collection.yaml", "rubric_collection.yaml"))
+    for path, template in parts:
+        path.write_text(_template(template, collection, slug), encoding="utf-8")
+    return [path for path, _ in parts]
+
+
 def _template(file: str, collection: str, scenario: str) -> str:
     text = (files("scenarios.template") / file).read_text(encoding="utf-8")
     title = collection.replace("-", " ").capitalize()

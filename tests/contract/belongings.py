@@ -23,6 +23,8 @@ EVERYBODYS = {
     # Operators see all labs; nobody else sees one.
     "lab_id": "nobody",
     "key_id": "a" * 16,
+    # A collection of the lab's own; of another's, nobody is told.
+    "collection": "nothing-of-mine",
     "environment": WHERE["collection_slug"],
     "model": f"judge:{WHERE['collection_slug']}/{WHERE['scenario_slug']}",
 }

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from trainer_client.batch import FailedItem
 from trainer_client.client import LabsClient
@@ -65,9 +65,8 @@ class RubricReward:
             extra = given.get("extra_info") or {}
             [reward] = self.score([_talk(extra.get("prompt", ""), given["solution_str"])])
             if reward is None:
-                raise Unscored(
-                    self.failures[0] if self.failures else "The conversation has no reward.", code="unscored"
-                )
+                code, _, message = self.failures[0].partition(": ")
+                raise Unscored(message, code=code)
             return reward
         said = list(completions or ())
         asked = list(prompts or [""] * len(said))
@@ -99,6 +98,18 @@ class RubricReward:
         if self._client is None:
             self._client = LabsClient(self._server["base_url"], self._server["api_key"])
         return self._client
+
+    def close(self) -> None:
+        """Close the connection; the next call opens another."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the connection: workers of a trainer get a copy and open their own."""

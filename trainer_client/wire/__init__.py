@@ -117,6 +117,13 @@ from trainer_client.wire.labs import (
     UsageResponse,
 )
 from trainer_client.wire.normalised import MAX_NORMALISED_CHARACTERS, normalised_length
+from trainer_client.wire.own_scenarios import (
+    OwnCollectionList,
+    OwnCollectionSummary,
+    PulledCollection,
+    PushRequest,
+    PushResponse,
+)
 from trainer_client.wire.preferences import (
     AgreementFigure,
     AgreementResponse,
@@ -285,6 +292,8 @@ __all__ = [
     "NewKeyResponse",
     "NewWebhookResponse",
     "Observation",
+    "OwnCollectionList",
+    "OwnCollectionSummary",
     "PlayedTurn",
     "PreferenceExport",
     "PreferenceList",
@@ -293,6 +302,9 @@ __all__ = [
     "PreferenceSource",
     "PreferenceSummary",
     "PublicCard",
+    "PulledCollection",
+    "PushRequest",
+    "PushResponse",
     "QualityWeights",
     "RankMetadata",
     "RankRequest",

@@ -11,7 +11,9 @@ from trainer_client.wire.base import RequestModel, ResponseModel, Role, SlugFiel
 from trainer_client.wire.reward import RewardConfig
 
 MAX_INLINE_ITEMS = 1000
-JobType = Literal["evaluate", "compare", "rescore", "train_reward_model", "calibrate", "evaluate_agent"]
+JobType = Literal[
+    "evaluate", "compare", "rescore", "train_reward_model", "calibrate", "evaluate_agent", "check_scenarios"
+]
 OWNER = r"^(sv_[0-9a-f]{12}(_[0-9a-f]{8})?|rm_[0-9a-f]{12})$"
 OPTIONS = {"training": "train_reward_model", "calibration": "calibrate", "agent": "evaluate_agent"}
 """Fields of a job that go with one type."""

@@ -20,6 +20,7 @@ from reward_server.errors import LabsError, in_a_line
 ERRANDS = {
     "train_reward_model": "reward_server.fitting.process.train_reward_model",
     "calibrate": "reward_server.fitting.process.calibrate",
+    "check_scenarios": "reward_server.exam.errand",
 }
 LOWER = 5
 """So much lower than the server's is its priority: requests come first."""
