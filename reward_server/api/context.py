@@ -186,10 +186,8 @@ Caller = Annotated[Lab, Depends(admit)]
 
 
 async def body_by(work: Callable[[bytes], T], request: Request, limit: Limit) -> T:
-    """What `work` makes of the body, which is no larger than the door and the settings allow."""
-    settings = services_of(request).settings
-    most = min(settings.max_body_bytes, int(limit.megabytes * 1_000_000))
-    body = await read_body(request, limit_bytes=most, deadline_s=settings.body_deadline_s)
+    """What `work` makes of the body, which is no larger than the door allows."""
+    body = await read_body(request, limit_bytes=int(limit.megabytes * 1_000_000))
     return await off_the_loop(work, body, limit)
 
 

@@ -132,7 +132,7 @@ async def scoring_of(stack: AsyncExitStack, given: Given, store: Store, loaded: 
     )
     scorer = ports.build_scorer(library, matcher, reader, threads, guests)
     scorer.meter = Meter(library.vault, metrics)
-    scorer.telling = Telling(library.vault, Weightings(settings.weightings_per_day), AuditLog(store, ports.clock))
+    scorer.telling = Telling(library.vault, Weightings(), AuditLog(store, ports.clock))
     lineage = Lineage(library.vault, guests.conversation_judges)
     pairs = pair_judge(model, verdicts, reader, deciders.judges)
     return Scoring(library, matcher, reader, threads, model, verdicts, loaded.learned, scorer, lineage, pairs)

@@ -36,7 +36,7 @@ from reward_server.reward_models.calibration import CalibrationShelf
 from reward_server.scoring.insight import Insights
 from reward_server.scoring.rank import Ranker
 from reward_server.scoring.tie_breaker import TieBreaker
-from reward_server.server.background import Workers, file_limits, job_kinds, workers_of
+from reward_server.server.background import Workers, job_kinds, workers_of
 from reward_server.server.callers import tokens_of
 from reward_server.server.chores import own
 from reward_server.server.infrastructure import Given, Ground
@@ -119,7 +119,7 @@ async def services_of(
             idempotency=idempotency,
             clock=clock,
             pepper=ground.pepper,
-            private=settings.webhook_private_addresses,
+            private=settings.private_addresses,
             names=ground.names,
         ),
         agents=agents,
@@ -161,7 +161,7 @@ def _episodes(given: Given, ground: Ground, scoring: Scoring) -> EpisodeService:
 
 def _agents(stack: AsyncExitStack, given: Given, ground: Ground, scoring: Scoring) -> AgentService:
     settings = given.settings
-    private = settings.agent_private_addresses
+    private = settings.private_addresses
     endpoints = Endpoints(private=private, names=ground.names, timeout_s=settings.agent_deadline_s)
     stack.push_async_callback(endpoints.close)
     return AgentService(
@@ -210,7 +210,7 @@ async def _jobs(stack: AsyncExitStack, given: Given, ground: Ground, kinds: Mapp
     )
     for worker in workers.each:
         await own(stack, worker.run())
-    uploads = FileService(store, clock, file_limits(settings))
+    uploads = FileService(store, clock)
     jobs = JobService(
         store=store, files=uploads, kinds=kinds, idempotency=ground.idempotency, clock=clock, wake=workers.wake
     )
