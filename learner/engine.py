@@ -20,7 +20,7 @@ from trainer_client.chat.tokens import Renderer
 CANARY_TOKENS = 6
 
 
-class Engine:
+class SamplerEngine:
     """Gives generators, and keeps a foreign one up to date."""
 
     def __init__(

@@ -20,7 +20,7 @@ from learner.endpoint import Endpoint
 from learner.failures import told
 from learner.generate.hf import HfGenerator
 from learner.models import check_device
-from learner.rollout import Stage
+from learner.rollout import RolloutStage
 from learner.seeds import FIRST_HELD_OUT_SEED
 from learner.serving import COLDEST
 from learner.stages import resolve_stages
@@ -37,7 +37,7 @@ DEFAULT_SCENARIO = "clinical-intake/tired-and-dizzy"
 
 
 @dataclass(frozen=True)
-class Asked:
+class EvaluationOptions:
     """What is to be played; what is None is as a run was trained, and of any other policy as said here."""
 
     scenarios: Sequence[str] = ()
@@ -84,7 +84,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Measured:
+class EvaluationResult:
     """What came of the episodes."""
 
     rewards: Sequence[float]
@@ -116,7 +116,7 @@ class Measured:
         return Counter(self.error_codes).most_common(1)[0][0] if self.error_codes else ""
 
 
-def setting_of(asked: Asked, stored: Stored | None) -> Setting:
+def setting_of(asked: EvaluationOptions, stored: Stored | None) -> Setting:
     """What is played where this is asked for: of a run, what it was trained with fills the gaps."""
     run = stored.played if stored else None
     turns = asked.max_turns if asked.max_turns is not None else run.max_turns if run else AS_SCENARIO
@@ -139,7 +139,7 @@ def _told(stored: Stored, chosen: Setting, *, from_file: bool) -> list[str]:
     lines[0] = f"{stored.name}, update {stored.played.step}: {chosen.text()}"
     if from_file:
         return lines
-    own = setting_of(Asked(), stored)
+    own = setting_of(EvaluationOptions(), stored)
     differs = own != chosen
     lines.append(f"not as the run was trained: {own.text()}" if differs else "as the run was trained")
     if stored.played.single_turn:
@@ -152,7 +152,7 @@ def _learned_from_file(run: Path) -> bool:
     return bool(resolved["algorithm"]["objective"]["kind"] != "reward")
 
 
-def measure_stored(path: str, which: str, asked: Asked) -> Measured:
+def measure_stored(path: str, which: str, asked: EvaluationOptions) -> EvaluationResult:
     """With a policy of this machine."""
     stored = open_stored(Path(path), which)
     chosen = setting_of(asked, stored)
@@ -162,11 +162,11 @@ def measure_stored(path: str, which: str, asked: Asked) -> Measured:
     policy = stored.policy(max(chosen.temperature, COLDEST))
     generator = HfGenerator(policy, max_tokens=chosen.max_tokens or stored.max_tokens)
 
-    async def go() -> Measured:
+    async def go() -> EvaluationResult:
         async with AsyncLabsClient(asked.url) as client:
             stages = await resolve_stages(client, chosen.scenarios, chosen.max_turns, chosen.system, chosen.rewards)
             seeds, places = _seeds(stages, asked.episodes)
-            rollouts = rollout.Rollouts(client, generator, stored.renderer, stages[0])
+            rollouts = rollout.RolloutCollector(client, generator, stored.renderer, stages[0])
             found = await rollouts.collect(seeds, 1, (0,), stages=places)
             records = await transcripts.of_collected(client, found, places) if asked.transcripts else []
         return _measured(
@@ -179,12 +179,12 @@ def measure_stored(path: str, which: str, asked: Asked) -> Measured:
     return asyncio.run(go())
 
 
-def measure_endpoint(address: str, model: str, asked: Asked) -> Measured:
+def measure_endpoint(address: str, model: str, asked: EvaluationOptions) -> EvaluationResult:
     """With an OpenAI-compatible endpoint: of vLLM, of `learner serve`, of a provider."""
     chosen = setting_of(asked, None)
     limit = {} if chosen.max_tokens is None else {"max_tokens": chosen.max_tokens}
 
-    async def go() -> Measured:
+    async def go() -> EvaluationResult:
         async with (
             AsyncLabsClient(asked.url) as client,
             Endpoint(address, model, temperature=chosen.temperature, **limit) as endpoint,
@@ -207,7 +207,7 @@ def measure_endpoint(address: str, model: str, asked: Asked) -> Measured:
     return asyncio.run(go())
 
 
-async def _played(client: AsyncLabsClient, endpoint: Endpoint, stage: Stage, seeds: Sequence[int]) -> Rollouts:
+async def _played(client: AsyncLabsClient, endpoint: Endpoint, stage: RolloutStage, seeds: Sequence[int]) -> Rollouts:
     tools: list[dict[str, Any]] = []
 
     def system(episode: CreateEpisodeResponse) -> str | None:
@@ -222,7 +222,7 @@ async def _played(client: AsyncLabsClient, endpoint: Endpoint, stage: Stage, see
     )
 
 
-def _seeds(stages: Sequence[Stage], episodes: int) -> tuple[list[int], list[Stage]]:
+def _seeds(stages: Sequence[RolloutStage], episodes: int) -> tuple[list[int], list[RolloutStage]]:
     """Seeds, and where each is played; scenarios take turns."""
     return [FIRST_HELD_OUT_SEED + number for number in range(episodes)], [
         stages[number % len(stages)] for number in range(episodes)
@@ -234,7 +234,7 @@ def _measured(
     errors: Sequence[str],
     played: Sequence[str],
     records: Sequence[Record],
-) -> Measured:
+) -> EvaluationResult:
     names = sorted({name for _, scores in found for name in scores})
     means = {name: fmean(scores[name] for _, scores in found if name in scores) for name in names}
-    return Measured([reward for reward, _ in found], means, errors, played, records)
+    return EvaluationResult([reward for reward, _ in found], means, errors, played, records)

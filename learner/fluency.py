@@ -40,7 +40,7 @@ def is_repeated(text: str, earlier: Sequence[str]) -> bool:
 
 
 @dataclass(frozen=True)
-class Fluency:
+class FluencyMeter:
     """Measures the turns of episodes."""
 
     renderer: Renderer

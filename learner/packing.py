@@ -23,7 +23,7 @@ Ids = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 @dataclass(frozen=True)
-class Run:
+class TokenRun:
     """Tokens `start` to `end` of the packed row, below the runs with the numbers `above`."""
 
     start: int
@@ -39,7 +39,7 @@ class Packed:
 
     ids: Tensor
     positions: Tensor
-    runs: tuple[Run, ...]
+    runs: tuple[TokenRun, ...]
     sources: Tensor
     """Where the model says what it thinks of each sampled token: the place of the token before it."""
     targets: Tensor
@@ -128,7 +128,7 @@ class _Forest:
     def __init__(self, rows: Sequence[Ids], least_shared: int) -> None:
         self._rows = rows
         self._least = least_shared
-        self.runs: list[Run] = []
+        self.runs: list[TokenRun] = []
         self.ids: list[Ids] = []
         self._chains: list[list[int]] = [[] for _ in rows]
         order = sorted(range(len(rows)), key=lambda number: rows[number].tolist())
@@ -165,7 +165,7 @@ class _Forest:
 
     def _add(self, ids: Ids, depth: int, above: tuple[int, ...], of: Sequence[int]) -> int:
         start = self.runs[-1].end if self.runs else 0
-        self.runs.append(Run(start, start + len(ids), depth, above))
+        self.runs.append(TokenRun(start, start + len(ids), depth, above))
         self.ids.append(ids)
         for number in of:
             self._chains[number].append(len(self.runs) - 1)

@@ -18,7 +18,7 @@ import torch
 from torch import distributed
 
 from learner.display import Now, silent
-from learner.rollout import Collected, Collector, Stage
+from learner.rollout import BatchCollector, Collected, RolloutStage
 
 T = TypeVar("T")
 
@@ -138,7 +138,7 @@ def device_of(device: str) -> str:
 class SharedCollector:
     """Each process plays its share of the seeds; all of them get all groups."""
 
-    def __init__(self, inner: Collector, ranks: Ranks) -> None:
+    def __init__(self, inner: BatchCollector, ranks: Ranks) -> None:
         self._inner = inner
         self._ranks = ranks
 
@@ -148,7 +148,7 @@ class SharedCollector:
         group_size: int,
         noise: tuple[int, ...],
         now: Now = silent,
-        stages: Sequence[Stage] | None = None,
+        stages: Sequence[RolloutStage] | None = None,
         *,
         numbers: Sequence[int] | None = None,
     ) -> Collected:

@@ -23,7 +23,7 @@ from learner.generate.session import Completion, Continuation
 from learner.stored import Stored
 from learner.support import Truncation
 from trainer_client.chat.dialogue import ChatError, Dialogue, read_chat, read_tools
-from trainer_client.chat.tokens import Spoken, TemplateError
+from trainer_client.chat.tokens import SpokenTokens, TemplateError
 from trainer_client.chat.tools import message_of
 from trainer_client.wire import ToolCall
 
@@ -37,7 +37,7 @@ class RefusedError(ValueError):
 
 
 @dataclass(frozen=True)
-class Reply:
+class ServedReply:
     """One turn."""
 
     text: str
@@ -73,7 +73,7 @@ class Speaker:
         self._room = threading.Lock()
         self._chance = np.random.SeedSequence()
 
-    def reply(self, body: Mapping[str, Any]) -> Reply:
+    def reply(self, body: Mapping[str, Any]) -> ServedReply:
         """The next turn of a chat; raises RefusedError."""
         dialogue, tools = _chat(body)
         temperature = _number(body, "temperature", 1.0, low=0.0, high=10.0)
@@ -121,13 +121,13 @@ def _chat(body: Mapping[str, Any]) -> tuple[Dialogue, list[dict[str, Any]]]:
     return dialogue, [] if body.get("tool_choice") == "none" else tools
 
 
-def _reply(spoken: Spoken, finish_reason: str, prompt_tokens: int, turn: Completion) -> Reply:
+def _reply(spoken: SpokenTokens, finish_reason: str, prompt_tokens: int, turn: Completion) -> ServedReply:
     try:
         message = message_of(spoken.aloud)
     except ValidationError:  # longer than a server takes: that is for whoever asked to see
         message = None
     calls = (message.tool_calls or ()) if message else ()
-    return Reply(
+    return ServedReply(
         text=message.content if message else spoken.aloud,
         finish_reason="tool_calls" if calls else finish_reason,
         prompt_tokens=prompt_tokens,
@@ -194,7 +194,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._answer(200, self._completion(reply, wants_logprobs=body.get("logprobs") is True))
 
-    def _completion(self, reply: Reply, *, wants_logprobs: bool) -> dict[str, Any]:
+    def _completion(self, reply: ServedReply, *, wants_logprobs: bool) -> dict[str, Any]:
         used = {"prompt_tokens": reply.prompt_tokens, "completion_tokens": len(reply.turn.ids)}
         choice = {"index": 0, "message": reply.message(), "finish_reason": reply.finish_reason}
         return {
@@ -203,7 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
             "usage": {**used, "total_tokens": sum(used.values())},
         }
 
-    def _logprobs(self, reply: Reply) -> dict[str, Any]:
+    def _logprobs(self, reply: ServedReply) -> dict[str, Any]:
         """Of each token, under the distribution it was sampled from."""
         tokenizer = self.speaker.stored.tokenizer
         content = []
@@ -212,7 +212,7 @@ class _Handler(BaseHTTPRequestHandler):
             content.append({"token": text, "logprob": value, "bytes": [*text.encode()], "top_logprobs": []})
         return {"content": content}
 
-    def _stream(self, reply: Reply) -> None:
+    def _stream(self, reply: ServedReply) -> None:
         head = self._head("chat.completion.chunk")
         parts: list[dict[str, Any]] = [
             {"delta": _delta(reply.message()), "finish_reason": None},

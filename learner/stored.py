@@ -22,7 +22,7 @@ from trainer_client.chat.tokens import Renderer
 
 
 @dataclass(frozen=True)
-class Played:
+class PlaySettings:
     """How a run plays its held-out episodes."""
 
     step: int
@@ -49,7 +49,7 @@ class Stored:
     max_tokens: int = 256
     system: str = "card"
     """System prompt that it was trained with: `card`, `none` or a text."""
-    played: Played | None = None
+    played: PlaySettings | None = None
     """How its run played; None: it is not of a run."""
     precision: torch.dtype | None = None
     """What matrix products are computed in; None: the weights' own."""
@@ -117,9 +117,9 @@ def open_stored(path: Path, which: str = "best") -> Stored:
     )
 
 
-def _played(step: int, resolved: dict[str, Any]) -> Played:
+def _played(step: int, resolved: dict[str, Any]) -> PlaySettings:
     server = resolved["server"]
-    return Played(
+    return PlaySettings(
         step=step,
         scenarios=tuple(server["held_out"] or server["scenarios"] or [f"{server['collection']}/{server['scenario']}"]),
         temperature=resolved["model"]["temperature"],

@@ -20,7 +20,7 @@ _RANGE = re.compile(r"(?P<low>[^,:]+?)\.\.(?P<high>[^,:]+)(?P<log>:log)?")
 
 
 @dataclass(frozen=True)
-class Dimension:
+class SearchDimension:
     """One setting that is searched."""
 
     key: str
@@ -47,7 +47,7 @@ class Best:
     changes: tuple[str, ...]
 
 
-def read_dimension(text: str) -> Dimension:
+def read_dimension(text: str) -> SearchDimension:
     """`section.key=LOW..HIGH`, `...:log`, or `section.key=a,b,c`; raises ConfigError."""
     key, equals, wanted = text.partition("=")
     key, wanted = key.strip(), wanted.strip()
@@ -55,7 +55,7 @@ def read_dimension(text: str) -> Dimension:
         raise ConfigError(f"--search {text}: use section.key=LOW..HIGH or section.key=a,b,c")
     found = _RANGE.fullmatch(wanted)
     if found is None:
-        return Dimension(key, tuple(part.strip() for part in wanted.split(",")))
+        return SearchDimension(key, tuple(part.strip() for part in wanted.split(",")))
     try:
         low, high = float(found["low"]), float(found["high"])
     except ValueError:
@@ -63,7 +63,7 @@ def read_dimension(text: str) -> Dimension:
     if low >= high or (found["log"] and low <= 0):
         raise ConfigError(f"--search {text}: LOW must be below HIGH, and above 0 with :log")
     whole = all(part.lstrip("-").isdigit() for part in (found["low"], found["high"]))
-    return Dimension(key, low=low, high=high, log=bool(found["log"]), whole=whole)
+    return SearchDimension(key, low=low, high=high, log=bool(found["log"]), whole=whole)
 
 
 class Search:
@@ -110,7 +110,7 @@ class Search:
 
     def go_on_ray(self, trials: int, workers: int, url: str | None, say: Callable[[str], None]) -> Best:
         """The same, so many at a time, handed out by Ray Tune."""
-        from learner.tuning_ray import METRIC, Task, play_trials
+        from learner.tuning_ray import METRIC, SearchTask, play_trials
 
         study = self._study()
         missing = trials - _finished(study)
@@ -127,7 +127,7 @@ class Search:
                 storage=self._storage(),
                 study_name=STUDY,
             )
-            task = Task(
+            task = SearchTask(
                 file=str(self._file.resolve()),
                 folder=str(self._folder.resolve()),
                 changes=self._changes,
@@ -179,7 +179,7 @@ def _best(study: Any) -> Best:
     return Best(study.best_value, tuple(study.best_trial.user_attrs["changes"]))
 
 
-def _proposed(dimensions: Sequence[Dimension], trial: Any) -> dict[str, Any]:
+def _proposed(dimensions: Sequence[SearchDimension], trial: Any) -> dict[str, Any]:
     """What a trial changes, and the name of its folder."""
     changes = [dimension.suggest(trial) for dimension in dimensions]
     trial.set_user_attr("changes", changes)

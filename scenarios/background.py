@@ -22,7 +22,7 @@ from personas.text.wording import grams, normal
 from scenarios.rules import Remark
 from scenarios.schema import ScenarioSecrets
 from scenarios.whole import with_groups
-from scenarios.yamlfile import Finding, ScenarioError, load, read_document, validated
+from scenarios.yamlfile import FileFinding, ScenarioFileError, load, read_document, validated
 
 SUFFIX = ".background.yaml"
 OF_COLLECTION = "collection.background.yaml"
@@ -47,18 +47,18 @@ def load_background(
         name: what messages call the file.
 
     Raises:
-        ScenarioError: an entry does not fit the case; names file and line.
+        ScenarioFileError: an entry does not fit the case; names file and line.
     """
     if not path.is_file():
         return ()
     document = read_document(path, name or path.name)
     document.data = with_groups(document.data, BackgroundFile, secrets.fact_groups)
     file = validated(document, BackgroundFile)
-    findings: list[Finding] = [
+    findings: list[FileFinding] = [
         document.finding(each.loc, each.message) for each in _remarks(file.background, secrets.persona, topics)
     ]
     if findings:
-        raise ScenarioError(findings)
+        raise ScenarioFileError(findings)
     return file.background
 
 
@@ -76,7 +76,7 @@ def load_common(path: Path, name: str | None = None) -> tuple[Background, ...]:
         name: what messages call the file.
 
     Raises:
-        ScenarioError: the file is broken, or uses an id twice; names file and line.
+        ScenarioFileError: the file is broken, or uses an id twice; names file and line.
     """
     if not path.is_file():
         return background_of_all()
@@ -84,7 +84,9 @@ def load_common(path: Path, name: str | None = None) -> tuple[Background, ...]:
     count = Counter(entry.id for entry in file.background)
     twice = [i for i, entry in enumerate(file.background) if count[entry.id] > 1]
     if twice:
-        raise ScenarioError([document.finding(("background", i, "id"), _twice(file.background[i].id)) for i in twice])
+        raise ScenarioFileError(
+            [document.finding(("background", i, "id"), _twice(file.background[i].id)) for i in twice]
+        )
     return (*file.background, *background_of_all())
 
 

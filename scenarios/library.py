@@ -12,21 +12,34 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
-from personas.case.compiled import CompiledCase, Examples, compile_case
+from personas.case.compiled import CompiledCase, LabelledExamples, compile_case
 from personas.case.schema import Background, Topic
 from scenarios.agents import SUFFIX as AGENTS
-from scenarios.agents import load_agents
+from scenarios.agents import load_agents, load_breaches
 from scenarios.background import SUFFIX as BACKGROUND
 from scenarios.background import fitting, load_background
 from scenarios.lint import COLLECTIONS, LoadedCollection, load_collection
-from scenarios.schema import CollectionCard, NaturalAgents, ScenarioCard, ScenarioFile, ScenarioSecrets
+from scenarios.rubric_file import RubricFile
+from scenarios.schema import (
+    NOBODY,
+    Breach,
+    CollectionCard,
+    NaturalAgents,
+    Rubric,
+    ScenarioCard,
+    ScenarioFile,
+    ScenarioSecrets,
+    rubric_secrets,
+)
 from scenarios.turns import SUFFIX as TURNS
 from scenarios.turns import LabelledTurn, examples_of, load_turns
 from scenarios.whole import without_shorthand
-from scenarios.yamlfile import Finding, ScenarioError
+from scenarios.yamlfile import FileFinding, ScenarioFileError
 
 
 @dataclass(frozen=True)
@@ -70,6 +83,13 @@ class SealedScenario:
     case: CompiledCase = field(repr=False)
     topics: Mapping[str, Topic] = field(repr=False)
     foreign: tuple[str, ...] = field(repr=False)
+    digest: str = ""
+    """Of one that is not in the library: over all it holds, since the library's own does not speak of it."""
+
+    @property
+    def has_persona(self) -> bool:
+        """Whether somebody plays in it; a rubric alone judges conversations that were held elsewhere."""
+        return bool(self.secrets.persona.temperaments)
 
     @property
     def name(self) -> str:
@@ -85,10 +105,25 @@ class Vault:
 
     def __init__(self, sealed: Mapping[tuple[str, str], SealedScenario]) -> None:
         self._sealed = dict(sealed)
+        self._lent: WeakValueDictionary[tuple[str, str], SealedScenario] = WeakValueDictionary()
 
     def open(self, collection: str, scenario: str) -> SealedScenario:
         """The sealed scenario; `KeyError` when there is none."""
-        return self._sealed[collection, scenario]
+        found = self._sealed.get((collection, scenario)) or self._lent.get((collection, scenario))
+        if found is None:
+            raise KeyError(collection, scenario)
+        return found
+
+    def lend(self, given: SealedScenario) -> SealedScenario:
+        """Let it be opened, as long as whoever needs it keeps what this returns; no catalog names it.
+
+        Its name says what it holds, so one that was lent before under that name is the same, and is returned.
+        """
+        return self._lent.setdefault((given.collection, given.card.slug), given)
+
+    def is_lent(self, collection: str, scenario: str) -> bool:
+        """Whether it is not of the library."""
+        return (collection, scenario) not in self._sealed
 
     def names(self) -> tuple[tuple[str, str], ...]:
         """All (collection, scenario) pairs, sorted."""
@@ -107,6 +142,9 @@ class Library:
     digest: str
 
 
+NO_SCENARIOS = Library(Catalog({}), Vault({}), "")
+
+
 def load_library(root: Path | None = None, only: Iterable[str] | None = None, *, turns: bool = True) -> Library:
     """Load all collections below `root` (default: the packaged ones), or only some.
 
@@ -117,16 +155,16 @@ def load_library(root: Path | None = None, only: Iterable[str] | None = None, *,
     """
     library, findings = load_sound(root, only, turns=turns)
     if findings:
-        raise ScenarioError(findings)
+        raise ScenarioFileError(findings)
     return library
 
 
 def load_sound(
     root: Path | None = None, only: Iterable[str] | None = None, *, turns: bool = True
-) -> tuple[Library, list[Finding]]:
+) -> tuple[Library, list[FileFinding]]:
     """As `load_library`, for authors: leaves out what is broken and says what is wrong with it."""
     root = root or COLLECTIONS
-    findings: list[Finding] = []
+    findings: list[FileFinding] = []
     collections: dict[str, LoadedCollection] = {}
     for slug, scenarios in _wanted(root, only).items():
         loaded, found = load_collection(root / slug, scenarios)
@@ -134,7 +172,7 @@ def load_sound(
         if loaded:
             collections[slug] = loaded
     if not collections and not findings:
-        findings.append(Finding(str(root), 1, "no collections here: add a folder with a `collection.yaml`"))
+        findings.append(FileFinding(str(root), 1, "no collections here: add a folder with a `collection.yaml`"))
     return _assemble(root, collections, turns=turns), findings
 
 
@@ -165,6 +203,14 @@ def natural_agents(library: Library, root: Path | None = None) -> dict[str, Natu
     return found
 
 
+def breaches(library: Library, root: Path | None = None) -> dict[str, tuple[Breach, ...]]:
+    """The breaches that authors wrote for the check, by scenario name."""
+    return {
+        f"{collection}/{scenario}": load_breaches((root or COLLECTIONS) / collection / f"{scenario}{AGENTS}")
+        for collection, scenario in library.vault.names()
+    }
+
+
 def labelled_turns(library: Library, root: Path | None = None) -> dict[str, tuple[LabelledTurn, ...]]:
     """The labelled turns of each scenario, by scenario name."""
     return {
@@ -180,8 +226,12 @@ def _assemble(root: Path, collections: Mapping[str, LoadedCollection], *, turns:
     for slug, loaded in sorted(collections.items()):
         contents[slug] = {key: value for key, value in loaded.document.data.items() if key != "criteria"}
         cards: dict[str, PublicScenario] = {}
+        for name, (rubric, document) in sorted(loaded.rubrics.items()):
+            contents[f"{slug}/{name}"] = [document.data]
+            cards[name] = PublicScenario(rubric.card, dimensions_of(rubric), ())
+            sealed[slug, name] = seal_rubric(slug, rubric, rubric.card)
         for name, (file, document) in sorted(loaded.scenarios.items()):
-            examples = examples_of(load_turns(root / slug / f"{name}{TURNS}")) if turns else Examples()
+            examples = examples_of(load_turns(root / slug / f"{name}{TURNS}")) if turns else LabelledExamples()
             persona, topics = file.private.persona, loaded.file.topics
             background = load_background(root / slug / f"{name}{BACKGROUND}", file.private, topics)
             common = fitting(loaded.background, background, persona, topics)
@@ -190,21 +240,45 @@ def _assemble(root: Path, collections: Mapping[str, LoadedCollection], *, turns:
             contents[f"{slug}/{name}"] = [data, examples.topics, examples.commitments, asides]
             cards[name] = _public(file)
             sealed[slug, name] = _seal(slug, file, loaded, examples, background, common)
-        public[slug] = PublicCollection(loaded.file.public, cards)
+        public[slug] = PublicCollection(loaded.file.public, dict(sorted(cards.items())))
     canonical = json.dumps(contents, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return Library(Catalog(public), Vault(sealed), hashlib.sha256(canonical.encode()).hexdigest())
 
 
 def _public(file: ScenarioFile) -> PublicScenario:
-    dimensions = tuple(dimension.name for dimension in file.private.rubric.dimensions)
-    return PublicScenario(file.public, dimensions, file.private.persona.temperaments)
+    return PublicScenario(file.public, dimensions_of(file.private.rubric), file.private.persona.temperaments)
+
+
+def dimensions_of(rubric: Rubric) -> tuple[str, ...]:
+    """Their names, which are public."""
+    return tuple(dimension.name for dimension in rubric.dimensions)
+
+
+def seal_rubric(collection: str, file: RubricFile, card: ScenarioCard, digest: str = "") -> SealedScenario:
+    """A rubric without a persona as judges and scoring take it: nobody is in its case, so nothing can be found out."""
+    return SealedScenario(
+        collection=collection,
+        card=card,
+        version=file.version,
+        secrets=rubric_secrets(file.rubric, file.reward),
+        case=_nobody(),
+        topics={},
+        foreign=(),
+        digest=digest,
+    )
+
+
+@cache
+def _nobody() -> CompiledCase:
+    """One for all rubrics without a persona: what is read of a conversation does not depend on them."""
+    return compile_case(NOBODY, {})
 
 
 def _seal(  # noqa: PLR0917 (all that a scenario is made of)
     collection: str,
     file: ScenarioFile,
     loaded: LoadedCollection,
-    examples: Examples,
+    examples: LabelledExamples,
     background: tuple[Background, ...],
     common: tuple[Background, ...],
 ) -> SealedScenario:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import httpx2
 
 from trainer_client import batch
-from trainer_client.agents import AsyncAgents
+from trainer_client.agents import AsyncAgentsClient
 from trainer_client.async_jobs import AsyncJobs
 from trainer_client.async_training_runs import AsyncTrainingRuns
 from trainer_client.calls import AnswerT, Call, ItemLike, TurnLike
@@ -172,9 +172,9 @@ class AsyncLabsClient(LabCalls, AsyncCaller):
         return AsyncEpisodeSocket(self)
 
     @property
-    def agents(self) -> AsyncAgents:
+    def agents(self) -> AsyncAgentsClient:
         """Policies that the server talks to, and how they stand beside each other."""
-        return AsyncAgents(self)
+        return AsyncAgentsClient(self)
 
     @property
     def training_runs(self) -> AsyncTrainingRuns:
@@ -204,17 +204,17 @@ class AsyncLabsClient(LabCalls, AsyncCaller):
 
     # --- sending -------------------------------------------------------------------------------
 
-    async def _parts(self, items: Sequence[ItemLike]) -> list[batch.Part]:
+    async def _parts(self, items: Sequence[ItemLike]) -> list[batch.BatchPart]:
         try:
-            return [batch.Part(items, (await self.with_raw_response.batch_evaluate(items)).parse())]
+            return [batch.BatchPart(items, (await self.with_raw_response.batch_evaluate(items)).parse())]
         except PayloadTooLarge as error:
             if len(items) == 1:
-                return [batch.Part(items, error)]
+                return [batch.BatchPart(items, error)]
             return [part for half in batch.halves(items) for part in await self._parts(half)]
         except LabsError as error:
             if not error.retryable:
                 raise
-            return [batch.Part(items, error)]
+            return [batch.BatchPart(items, error)]
 
     async def _turns(self, items: Sequence[TurnLike], key: str | None) -> batch.TurnsPart:
         try:

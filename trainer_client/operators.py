@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer_client.calls import Call, checked, post, query_of, segment
-from trainer_client.methods import AsyncGroup, Group, method, pages_of
+from trainer_client.methods import AsyncCallGroup, CallGroup, method, pages_of
 from trainer_client.wire import (
     AuditEvent,
     AuditList,
@@ -106,9 +106,9 @@ class OperatorCalls:
         return Call("GET", "/audit", AuditList, query=query_of(limit=limit, cursor=cursor))
 
 
-class Operator(OperatorCalls, Group):
+class Operator(OperatorCalls, CallGroup):
     """`operator` of the synchronous client."""
 
 
-class AsyncOperator(OperatorCalls, AsyncGroup):
+class AsyncOperator(OperatorCalls, AsyncCallGroup):
     """`operator` of the asynchronous client."""

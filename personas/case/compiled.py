@@ -16,9 +16,9 @@ from personas.case.schema import (
     Background,
     Bargain,
     Commitment,
+    Condition,
     Denial,
     Fact,
-    Gate,
     Needs,
     PersonaCase,
     Tier,
@@ -40,11 +40,11 @@ class CompiledTopic:
     again: str | None
     partial: str | None
     answer: str | None
-    gate: Gate
+    gate: Condition
     examples: tuple[str, ...]
     """Questions that ask about it: the author's, the collection's, and those of labelled turns."""
     keywords: tuple[str, ...]
-    wording_span: Span
+    wording_span: TextSpan
     """Where its wordings are among `CompiledCase.wordings`."""
     normals: tuple[str, ...]
     """Normal forms of everything that would give the fact away."""
@@ -92,7 +92,7 @@ class CompiledCommitment:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TextSpan:
     """A run of texts."""
 
     start: int
@@ -100,7 +100,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Examples:
+class LabelledExamples:
     """What labelled turns add to the author's examples: per topic and per commitment, sentences of agents."""
 
     topics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -261,10 +261,10 @@ def _compile_topic(
         again=fact.again if fact else None,
         partial=fact.partial if fact else None,
         answer=fact.answer if fact else None,
-        gate=fact.gate if fact else Gate(),
+        gate=fact.gate if fact else Condition(),
         examples=tuple(dict.fromkeys((*texts.asks, *more))),
         keywords=texts.keywords,
-        wording_span=Span(start, len(wordings)),
+        wording_span=TextSpan(start, len(wordings)),
         normals=tuple(dict.fromkeys(normal(w) for w in _revealing(item))),
         protected=protected,
         gists=tuple(content_stems(wording) for wording in item.says),
@@ -294,10 +294,10 @@ def _compile_background(item: Background) -> CompiledTopic:
         again=None,
         partial=None,
         answer=None,
-        gate=Gate(requires=item.after),
+        gate=Condition(requires=item.after),
         examples=item.asks,
         keywords=(),
-        wording_span=Span(0, 0),
+        wording_span=TextSpan(0, 0),
         normals=(),
         protected=frozenset(),
         gists=tuple(content_stems(wording) for wording in item.says),
@@ -324,7 +324,7 @@ def compile_case(  # noqa: PLR0917 (all that a case is made of)
     case: PersonaCase,
     topics: Mapping[str, Topic],
     tool_replies: Mapping[str, tuple[str, ...]] | None = None,
-    examples: Examples | None = None,
+    examples: LabelledExamples | None = None,
     background: Iterable[Background] = (),
     common: Iterable[Background] = (),
 ) -> CompiledCase:
@@ -340,7 +340,7 @@ def compile_case(  # noqa: PLR0917 (all that a case is made of)
     """
     own = tuple(background)
     background = (*own, *common)
-    replies, examples = dict(tool_replies or {}), examples or Examples()
+    replies, examples = dict(tool_replies or {}), examples or LabelledExamples()
     wordings: list[str] = []
     merged = merged_topics(case, topics)
     other = (*_other_lines(case), *(line for lines in replies.values() for line in lines))

@@ -66,7 +66,7 @@ class Topic(PrivateModel):
     """Words that make a question more likely to be about this topic."""
 
 
-class Gate(PrivateModel):
+class Condition(PrivateModel):
     """What must hold before a matching question opens a fact."""
 
     rapport: float = Field(default=0.0, ge=0.0, le=5.0)
@@ -92,7 +92,7 @@ class Fact(PrivateModel):
     """What the fact is about, in a few words; never said: to name it would give away that there is something."""
     asks: tuple[Line, ...] = ()
     keywords: tuple[Line, ...] = ()
-    gate: Gate = Gate()
+    gate: Condition = Condition()
     partial: Line | None = None
     """Said when asked while the gate is closed; must not give the fact away."""
     answer: Line | None = None

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from personas.case.compiled import CompiledCase
 from personas.hearing.bargaining import offers_after
-from personas.hearing.heard import AgentTurn, Asked, Hearing, gist_of
+from personas.hearing.heard import AgentTurn, AskedTopic, Hearing, gist_of
 from personas.hearing.state import PersonaState
 from personas.hearing.summary import named_in_offers
 
@@ -79,7 +79,7 @@ def goals_hold(case: CompiledCase, commitments: Mapping[str, int], tools: tuple[
     return all(any(goal in commitments or goal in tools for goal in group) for group in case.goals)
 
 
-def _with_questions(known: Mapping[str, tuple[str, ...]], asked: Iterable[Asked]) -> dict[str, tuple[str, ...]]:
+def _with_questions(known: Mapping[str, tuple[str, ...]], asked: Iterable[AskedTopic]) -> dict[str, tuple[str, ...]]:
     fresh = dict(known)
     for each in asked:
         gist = gist_of(each.question)

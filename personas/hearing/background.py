@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from personas.case.compiled import CompiledCase, CompiledTopic, later_id
 from personas.case.schema import all_hold
 from personas.hearing.hear import gate_open, is_question
-from personas.hearing.heard import Asked, Hearing
+from personas.hearing.heard import AskedTopic, Hearing
 from personas.hearing.state import PersonaState
-from personas.reading.acts import Act, Candidate, Sentence
+from personas.reading.acts import Act, ReadCandidate, Sentence
 from personas.reading.features import is_elliptic
-from personas.text.questions import Form, form_of
+from personas.text.questions import QuestionForm, form_of
 
 __all__ = ["Aside", "Recalled", "aside_of", "may_recall"]
 
@@ -79,7 +79,7 @@ def may_recall(hearing: Hearing) -> list[Sentence]:
 
 
 def _asks_consent(sentence: Sentence) -> bool:
-    return is_elliptic(sentence.text) and form_of(sentence.text) is not Form.OPEN
+    return is_elliptic(sentence.text) and form_of(sentence.text) is not QuestionForm.OPEN
 
 
 def aside_of(
@@ -87,7 +87,7 @@ def aside_of(
     state: PersonaState,
     hearing: Hearing,
     said: Sequence[Sentence],
-    found: Sequence[Sequence[Candidate]],
+    found: Sequence[Sequence[ReadCandidate]],
 ) -> Aside:
     """What of the background the sentences bring to mind, each once, in the order of the turn.
 
@@ -121,15 +121,15 @@ def aside_of(
     return Aside(tuple(chosen.values()), topics, nearest)
 
 
-_Found = tuple[Candidate, CompiledTopic] | None
+_Found = tuple[ReadCandidate, CompiledTopic] | None
 
 
 def _likeliest(
-    case: CompiledCase, state: PersonaState, hearing: Hearing, candidates: Iterable[Candidate]
+    case: CompiledCase, state: PersonaState, hearing: Hearing, candidates: Iterable[ReadCandidate]
 ) -> tuple[_Found, _Found]:
     """The likeliest entry that can be said now of the case's own background, and of the common one."""
     own = {entry.id for entry in case.own_background}
-    found: dict[bool, tuple[Candidate, CompiledTopic]] = {}
+    found: dict[bool, tuple[ReadCandidate, CompiledTopic]] = {}
     for each in candidates:
         entry = _ready(case, state, hearing, each.id, again=each.confidence >= LIKELY)
         if entry is not None:
@@ -149,7 +149,7 @@ def _ready(case: CompiledCase, state: PersonaState, hearing: Hearing, name: str,
     return None
 
 
-def _needed(state: PersonaState, asked: Sequence[Asked]) -> float:
+def _needed(state: PersonaState, asked: Sequence[AskedTopic]) -> float:
     """How likely it has to be, beside what the sentence was understood as."""
     if any(each.invited for each in asked):
         return CERTAIN
@@ -157,6 +157,6 @@ def _needed(state: PersonaState, asked: Sequence[Asked]) -> float:
     return max(LIKELY, min(SURE, untold))
 
 
-def _gives_way(asked: Asked, state: PersonaState, best: Candidate, likely: float) -> bool:
+def _gives_way(asked: AskedTopic, state: PersonaState, best: ReadCandidate, likely: float) -> bool:
     """Whether what is recalled is said instead of a topic, and not beside it."""
     return asked.topic_id in state.said or likely < HARDLY or best.confidence >= asked.confidence + SURER

@@ -14,12 +14,12 @@ from enum import StrEnum
 from personas.case.compiled import CompiledCase, CompiledCommitment
 from personas.case.schema import Bargain, all_hold
 from personas.hearing.amounts import resolved
-from personas.hearing.conversation import ConversationState, Offer, Party, Status
+from personas.hearing.conversation import ConversationState, Offer, OfferStatus, Party
 from personas.hearing.state import PersonaState
 from personas.reading.acts import Act, Sentence, Stance
 from personas.text.wording import content_stems
 
-__all__ = ["Answer", "Dealing", "dealing_of", "figure_of", "offers_after"]
+__all__ = ["AmountAnswer", "Dealing", "dealing_of", "figure_of", "offers_after"]
 
 PLAUSIBLE = (0.3, 1.35)
 """A number counts as a figure of the bargain from this share of what is asked to that."""
@@ -36,7 +36,7 @@ ROUND = 20
 _REPORTED = (Stance.QUOTED, Stance.PAST, Stance.NEGATED)
 
 
-class Answer(StrEnum):
+class AmountAnswer(StrEnum):
     """How a figure is taken."""
 
     TAKES = "takes"
@@ -53,7 +53,7 @@ class Answer(StrEnum):
 class Dealing:
     """How the figure of a turn is taken."""
 
-    answer: Answer
+    answer: AmountAnswer
     quote: str
     amount: float
     """What the persona answers with: what is agreed, or what it asks now."""
@@ -63,7 +63,7 @@ class Dealing:
     @property
     def makes(self) -> bool:
         """Whether the agent commits itself to a figure that the persona takes."""
-        return self.answer in (Answer.TAKES, Answer.EARLY)
+        return self.answer in (AmountAnswer.TAKES, AmountAnswer.EARLY)
 
 
 def dealing_of(case: CompiledCase, state: PersonaState, spoken: Sequence[Sentence]) -> Dealing | None:
@@ -79,14 +79,18 @@ def dealing_of(case: CompiledCase, state: PersonaState, spoken: Sequence[Sentenc
 
 def offers_after(conversation: ConversationState, dealing: Dealing | None, turn: int) -> tuple[Offer, ...]:
     """The figures on the table after a turn."""
-    if dealing is None or dealing.answer in (Answer.SETTLED, Answer.CORRECTS):
+    if dealing is None or dealing.answer in (AmountAnswer.SETTLED, AmountAnswer.CORRECTS):
         return conversation.offers
-    statuses = {Answer.TAKES: Status.ACCEPTED, Answer.EARLY: Status.PROPOSED, Answer.COUNTERS: Status.COUNTERED}
+    statuses = {
+        AmountAnswer.TAKES: OfferStatus.ACCEPTED,
+        AmountAnswer.EARLY: OfferStatus.PROPOSED,
+        AmountAnswer.COUNTERS: OfferStatus.COUNTERED,
+    }
     offers = conversation.offers
     if dealing.offered is not None:
         offers = (*offers, Offer(Party.AGENT, dealing.offered, statuses[dealing.answer], turn))
-    if dealing.answer is Answer.COUNTERS:
-        offers = (*offers, Offer(Party.PERSONA, dealing.amount, Status.PROPOSED, turn))
+    if dealing.answer is AmountAnswer.COUNTERS:
+        offers = (*offers, Offer(Party.PERSONA, dealing.amount, OfferStatus.PROPOSED, turn))
     return offers
 
 
@@ -134,14 +138,14 @@ class _Table:
         if agreed is not None:
             quotes = sentence.does(Act.RECAP) and amount != agreed
             if quotes or self._is_worse(amount, agreed):
-                return Dealing(Answer.CORRECTS, quote, agreed, amount)
-            return Dealing(Answer.SETTLED if amount == agreed else Answer.TAKES, quote, amount, amount)
+                return Dealing(AmountAnswer.CORRECTS, quote, agreed, amount)
+            return Dealing(AmountAnswer.SETTLED if amount == agreed else AmountAnswer.TAKES, quote, amount, amount)
         enough = not self._is_worse(amount, self._limit) or not self._is_worse(amount, self._position)
         if enough and not all_hold(self._closes.after, self._state.said):
-            return Dealing(Answer.EARLY, quote, self._position, amount)
+            return Dealing(AmountAnswer.EARLY, quote, self._position, amount)
         if enough:
-            return Dealing(Answer.TAKES, quote, amount, amount)
-        return Dealing(Answer.COUNTERS, quote, self._counter(amount), amount)
+            return Dealing(AmountAnswer.TAKES, quote, amount, amount)
+        return Dealing(AmountAnswer.COUNTERS, quote, self._counter(amount), amount)
 
     def asked_after(self, spoken: Sequence[Sentence]) -> Dealing | None:
         """Its answer to "Deal?", or to a question for its figure, where figures were named before."""
@@ -150,7 +154,7 @@ class _Table:
         agreed = self._talk.agreed
         for sentence in spoken:
             if agreed is not None and sentence.does(Act.CHECK) and _is_nod(sentence):
-                return Dealing(Answer.SETTLED, sentence.text, agreed)
+                return Dealing(AmountAnswer.SETTLED, sentence.text, agreed)
         own, quote = self._talk.last(Party.PERSONA), spoken[-1].text if spoken else ""
         # "Deal." right behind a figure of its own takes that figure, if nothing else is said.
         latest = own is not None and own.turn >= self._state.turn - 1
@@ -158,14 +162,14 @@ class _Table:
             0 < len(spoken) <= NOD and all(map(_is_nod, spoken)) and any(s.does(Act.CHECK, Act.PROPOSE) for s in spoken)
         )
         if agreed is None and own is not None and latest and nods:
-            return Dealing(Answer.TAKES, quote, own.amount, own.amount)
+            return Dealing(AmountAnswer.TAKES, quote, own.amount, own.amount)
         return self._asked_for_figure(spoken)
 
     def _asked_for_figure(self, spoken: Sequence[Sentence]) -> Dealing | None:
         for sentence in spoken:
             if any(each.id in self._bargain.figures for each in sentence.topics[:1]) and sentence.does(Act.ASK):
                 agreed = self._talk.agreed
-                answer = Answer.COUNTERS if agreed is None else Answer.SETTLED
+                answer = AmountAnswer.COUNTERS if agreed is None else AmountAnswer.SETTLED
                 return Dealing(answer, sentence.text, self._position if agreed is None else agreed)
         return None
 

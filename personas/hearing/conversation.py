@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["ConversationState", "Offer", "Party", "Status"]
+__all__ = ["ConversationState", "Offer", "OfferStatus", "Party"]
 
 
 class Party(StrEnum):
@@ -20,7 +20,7 @@ class Party(StrEnum):
     PERSONA = "persona"
 
 
-class Status(StrEnum):
+class OfferStatus(StrEnum):
     """How an offer stands."""
 
     PROPOSED = "proposed"
@@ -36,7 +36,7 @@ class Offer:
 
     by: Party
     amount: float
-    status: Status
+    status: OfferStatus
     turn: int
 
 
@@ -56,7 +56,7 @@ class ConversationState:
     @property
     def agreed(self) -> float | None:
         """The figure that both sides have accepted."""
-        return next((each.amount for each in reversed(self.offers) if each.status is Status.ACCEPTED), None)
+        return next((each.amount for each in reversed(self.offers) if each.status is OfferStatus.ACCEPTED), None)
 
     def last(self, party: Party) -> Offer | None:
         """The last offer of a side."""
@@ -75,6 +75,7 @@ class ConversationState:
     def from_json(cls, data: Mapping[str, Any]) -> ConversationState:
         """The state that `to_json` wrote."""
         offers = (
-            Offer(Party(each["by"]), each["amount"], Status(each["status"]), each["turn"]) for each in data["offers"]
+            Offer(Party(each["by"]), each["amount"], OfferStatus(each["status"]), each["turn"])
+            for each in data["offers"]
         )
         return cls(tuple(offers), tuple(data["terms"]), tuple(data["told"]), data["asked_back"])

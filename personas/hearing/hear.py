@@ -15,14 +15,14 @@ from personas.case.schema import RAPPORT_CEILING, Tier, all_hold
 from personas.hearing.advance import goals_hold
 from personas.hearing.amounts import amounts, in_bounds, within
 from personas.hearing.bargaining import Dealing, dealing_of
-from personas.hearing.heard import CHECKS_AT_ONCE, NO_QUESTION, AgentTurn, Asked, Heard, Hearing, gist_of
+from personas.hearing.heard import CHECKS_AT_ONCE, NO_QUESTION, AgentTurn, AskedTopic, HeardCommitment, Hearing, gist_of
 from personas.hearing.state import PersonaState
 from personas.hearing.summary import misquoted
-from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
-from personas.text.questions import Form, form_of
+from personas.reading.acts import Act, ReadCandidate, Reading, Sentence, Stance
+from personas.text.questions import QuestionForm, form_of
 from personas.text.wording import content_stems, overlap
 
-__all__ = ["gate_open", "hear", "is_new", "is_question"]
+__all__ = ["BINDING", "MADE", "gate_open", "hear", "is_new", "is_question"]
 
 ASKED = 0.45
 """A sentence asks about a topic from this probability on; about a second one from `ALSO_ASKED` on."""
@@ -89,7 +89,7 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
     found = [(sentence, _meant(sentence, topics, state)) for sentence, topics in _asked_about(spoken, state)]
     interrogation = _is_interrogation(found)
     rapport = _rapport(state, empathy, rude=rude, interrogation=interrogation)
-    asked: dict[str, Asked] = {}
+    asked: dict[str, AskedTopic] = {}
     restated = {s.text for s in spoken if s.does(Act.RECAP, Act.CHECK)}
     for sentence, topics in found:
         for each in _without_substitutes(case, topics, state, rapport, reserve):
@@ -98,7 +98,7 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
                 again = each.confidence >= BY_NAME and sentence.text not in restated and topic.id in state.said
                 repeated = again and _was_asked(gist_of(sentence.text), state.asked_as.get(topic.id, ()))
                 is_open = gate_open(topic, state, rapport, reserve)
-                asked[topic.id] = Asked(topic.id, sentence.text, each.confidence, is_open, repeated)
+                asked[topic.id] = AskedTopic(topic.id, sentence.text, each.confidence, is_open, repeated)
     dealing = None if rude else dealing_of(case, state, spoken)
     heard = tuple(_with_figure(case, state, _commitments(case, state, spoken), dealing))
     settled = _settled(case, state, turn, heard)
@@ -151,14 +151,14 @@ def _unclear(reading: Reading, turn: AgentTurn) -> bool:
     return reading.legibility < LEGIBLE or not reading.readable or reading.is_list
 
 
-def _settled(case: CompiledCase, state: PersonaState, turn: AgentTurn, heard: Iterable[Heard]) -> bool:
+def _settled(case: CompiledCase, state: PersonaState, turn: AgentTurn, heard: Iterable[HeardCommitment]) -> bool:
     made = {**state.commitments, **{each.commitment_id: 0 for each in heard if not each.early}}
     return bool(case.goals) and (state.goals_met is not None or goals_hold(case, made, (*state.tools, *turn.tools)))
 
 
-def _asked_about(spoken: Iterable[Sentence], state: PersonaState) -> Iterator[tuple[Sentence, list[Candidate]]]:
+def _asked_about(spoken: Iterable[Sentence], state: PersonaState) -> Iterator[tuple[Sentence, list[ReadCandidate]]]:
     """Per sentence what it asks about. A question may be about what was proposed just before it."""
-    task: Candidate | None = None
+    task: ReadCandidate | None = None
     offered = False
     for sentence in spoken:
         topics = list(_topics(sentence, state, offered=offered))
@@ -173,7 +173,7 @@ def _asked_about(spoken: Iterable[Sentence], state: PersonaState) -> Iterator[tu
             offered = offered or any(each.confidence >= LIKELIER_MADE for each in sentence.commitments[:1])
 
 
-def _topics(sentence: Sentence, state: PersonaState, *, offered: bool = False) -> Iterator[Candidate]:
+def _topics(sentence: Sentence, state: PersonaState, *, offered: bool = False) -> Iterator[ReadCandidate]:
     """What a sentence asks about, an untold topic before a told one.
 
     Behind an offer ("Would that be enough for the two of you?") a question has to be the clearer.
@@ -204,7 +204,7 @@ def _is_bare(sentence: Sentence) -> bool:
     return not content_stems(sentence.text)
 
 
-def _meant(sentence: Sentence, topics: list[Candidate], state: PersonaState) -> list[Candidate]:
+def _meant(sentence: Sentence, topics: list[ReadCandidate], state: PersonaState) -> list[ReadCandidate]:
     """What a sentence asks about; one that asks again about what the persona did not understand is taken to mean it."""
     if topics or not sentence.does(Act.ASK, Act.INVITE) or sentence.does(Act.RUDE):
         return topics
@@ -219,7 +219,7 @@ def _wondered(spoken: Sequence[Sentence]) -> tuple[str, ...]:
     return () if best is None else tuple(each.id for each in best.topics[:2] if each.confidence >= UNSURE)
 
 
-def _stands_alone(topics: Sequence[Candidate]) -> bool:
+def _stands_alone(topics: Sequence[ReadCandidate]) -> bool:
     return len(topics) == 1 or (len(topics) > 1 and topics[0].confidence >= 3 * topics[1].confidence)
 
 
@@ -235,14 +235,14 @@ def _asks(sentence: Sentence) -> bool:
     return is_question(sentence) and (not sentence.acts or requests)
 
 
-def _is_interrogation(found: Sequence[tuple[Sentence, list[Candidate]]]) -> bool:
+def _is_interrogation(found: Sequence[tuple[Sentence, list[ReadCandidate]]]) -> bool:
     """Whether it asks more than anybody answers at once: a few checks for a yes or a no are no trouble."""
     asking = [(sentence, topics) for sentence, topics in found if topics]
-    checks = all(form_of(sentence.text) is Form.POLAR for sentence, _ in asking)
+    checks = all(form_of(sentence.text) is QuestionForm.POLAR for sentence, _ in asking)
     return _new_questions(topics for _, topics in asking) > (CHECKS_AT_ONCE if checks else QUESTIONS_A_TURN)
 
 
-def _new_questions(found: Iterable[list[Candidate]]) -> int:
+def _new_questions(found: Iterable[list[ReadCandidate]]) -> int:
     """How many sentences ask about something that none before them asks about."""
     seen: set[str] = set()
     count = 0
@@ -260,7 +260,7 @@ def _invited(  # noqa: PLR0917 (what an invitation rests on)
     rapport: float,
     reserve: float,
     warm: bool,
-) -> Iterator[Asked]:
+) -> Iterator[AskedTopic]:
     """What an open invitation brings out: the things the persona would tell next.
 
     What is asked beside it comes first, then what the invitation is clearly about, then, early in the talk, what the
@@ -283,7 +283,7 @@ def _invited(  # noqa: PLR0917 (what an invitation rests on)
     plain = [t for t in ranked if t.tier is not Tier.RAPPORT]
     length = STORY_BEGINS if begins else STORY_GOES_ON
     for topic in (*trusted, *plain[:length]):
-        yield Asked(topic.id, inviting[0].text, likely.get(topic.id, 0.0), open=True, repeated=False, invited=True)
+        yield AskedTopic(topic.id, inviting[0].text, likely.get(topic.id, 0.0), open=True, repeated=False, invited=True)
 
 
 def _nearly_asks(sentence: Sentence) -> bool:
@@ -294,7 +294,7 @@ def _nearly_asks(sentence: Sentence) -> bool:
 
 def _taken_up_again(
     case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence], rapport: float, reserve: float
-) -> Iterator[Asked]:
+) -> Iterator[AskedTopic]:
     """One thing that it was asked for last, held back, and says now that it has met with sympathy.
 
     What was asked for longer ago would come out of the blue.
@@ -303,22 +303,22 @@ def _taken_up_again(
     for topic in case.topics:
         held_back = topic.tier is Tier.RAPPORT and topic.id in state.unanswered and topic.id not in state.said
         if held_back and gate_open(topic, state, rapport, reserve):
-            yield Asked(topic.id, quote, 0.0, open=True, repeated=False, invited=True)
+            yield AskedTopic(topic.id, quote, 0.0, open=True, repeated=False, invited=True)
             return
 
 
-def _is_left_open(sentence: Sentence, topics: list[Candidate]) -> bool:
+def _is_left_open(sentence: Sentence, topics: list[ReadCandidate]) -> bool:
     """Whether it is a question of its own that nothing in the case was taken for."""
     return sentence.does(Act.ASK) and not sentence.does(Act.CHECK, *NO_QUESTION) and not topics
 
 
-def _is_stray(sentence: Sentence, topics: list[Candidate]) -> bool:
+def _is_stray(sentence: Sentence, topics: list[ReadCandidate]) -> bool:
     """Whether it asks for something that the case holds nothing about."""
     best = max((each.confidence for each in sentence.topics), default=0.0)
     return sentence.does(Act.ASK) and not sentence.does(Act.INVITE, Act.CHECK) and not topics and best < UNSURE
 
 
-def _between(sentence: Sentence, topics: list[Candidate]) -> tuple[str, str] | None:
+def _between(sentence: Sentence, topics: list[ReadCandidate]) -> tuple[str, str] | None:
     """The two topics it may ask about, where neither is likely enough."""
     if topics or not sentence.does(Act.ASK) or len(sentence.topics) < 2:
         return None
@@ -326,9 +326,9 @@ def _between(sentence: Sentence, topics: list[Candidate]) -> tuple[str, str] | N
     return (first.id, second.id) if first.confidence >= UNSURE and 2 * second.confidence >= first.confidence else None
 
 
-def _commitments(case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence]) -> Iterator[Heard]:
+def _commitments(case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence]) -> Iterator[HeardCommitment]:
     by_id = {commitment.id: commitment for commitment in case.commitments}
-    best: dict[str, tuple[Candidate, Sentence]] = {}
+    best: dict[str, tuple[ReadCandidate, Sentence]] = {}
     for sentence in spoken:
         for number, each in enumerate(sentence.commitments):
             likely = number == 0 and each.confidence >= LIKELY_MADE and _only_proposes(sentence)
@@ -340,12 +340,12 @@ def _commitments(case: CompiledCase, state: PersonaState, spoken: Iterable[Sente
         early = not all_hold(by_id[name].after, state.said)
         binding = _binds(by_id[name], each, sentence)
         sure = each.confidence >= (CLEARLY_MADE if name in case.came_for else SURELY_MADE)
-        yield Heard(name, sentence.text, early, binding, sure=sure, confidence=each.confidence)
+        yield HeardCommitment(name, sentence.text, early, binding, sure=sure, confidence=each.confidence)
 
 
 def _with_figure(
-    case: CompiledCase, state: PersonaState, heard: Iterable[Heard], dealing: Dealing | None
-) -> Iterator[Heard]:
+    case: CompiledCase, state: PersonaState, heard: Iterable[HeardCommitment], dealing: Dealing | None
+) -> Iterator[HeardCommitment]:
     """The commitments of a turn; an acceptable figure makes the one that closes the bargain, however it is written."""
     closes = case.bargain.closes if case.bargain else ""
     bounds = next((each.amount for each in case.commitments if each.id == closes), None)
@@ -356,16 +356,16 @@ def _with_figure(
     rest = [each for each in heard if each.commitment_id != closes]
     clear = next((each for each in rest if each.quote == dealing.quote and _has_amount(case, each)), None)
     after = next(each.after for each in case.commitments if each.id == closes)
-    yield Heard(closes, dealing.quote, early=not all_hold(after, state.said), binding=False, taken=True)
+    yield HeardCommitment(closes, dealing.quote, early=not all_hold(after, state.said), binding=False, taken=True)
     yield from (each for each in rest if each is not clear)
 
 
-def _has_amount(case: CompiledCase, heard: Heard) -> bool:
+def _has_amount(case: CompiledCase, heard: HeardCommitment) -> bool:
     """Whether it is a commitment to another figure."""
     return any(each.id == heard.commitment_id and each.amount is not None for each in case.commitments)
 
 
-def _haggling(case: CompiledCase, spoken: Iterable[Sentence], heard: Iterable[Heard]) -> str | None:
+def _haggling(case: CompiledCase, spoken: Iterable[Sentence], heard: Iterable[HeardCommitment]) -> str | None:
     """A sentence that surely makes an offer, but with a figure outside the bounds of all that it may be."""
     bounded = {each.id: each for each in case.commitments if each.amount is not None}
     made = {each.quote for each in heard if each.commitment_id in bounded}
@@ -385,7 +385,7 @@ def _may_make(commitment: CompiledCommitment, sentence: Sentence) -> bool:
     return commitment.amount is None or within(commitment.amount, sentence.text)
 
 
-def _binds(commitment: CompiledCommitment, found: Candidate, sentence: Sentence) -> bool:
+def _binds(commitment: CompiledCommitment, found: ReadCandidate, sentence: Sentence) -> bool:
     """Whether it may cost the agent: the whole sentence says it, as the agent's own word to the persona."""
     asserted = sentence.stance in (Stance.ASSERTED, Stance.NONE, Stance.OTHER)
     return found.confidence >= BINDING and asserted and (commitment.also_questions or not is_question(sentence))
@@ -433,8 +433,8 @@ def gate_open(topic: CompiledTopic, state: PersonaState, rapport: float, reserve
 
 
 def _without_substitutes(
-    case: CompiledCase, topics: Sequence[Candidate], state: PersonaState, rapport: float, reserve: float
-) -> Iterator[Candidate]:
+    case: CompiledCase, topics: Sequence[ReadCandidate], state: PersonaState, rapport: float, reserve: float
+) -> Iterator[ReadCandidate]:
     """The topics that a sentence asks about, without those that the persona would only tell for another.
 
     What takes more trust, it evades: to speak of something that is less likely meant would be no answer.

@@ -6,10 +6,19 @@ from dataclasses import dataclass
 
 from personas.hearing.bargaining import Dealing
 from personas.reading.acts import Act, Reading, Sentence, Stance
-from personas.text.questions import Form, form_of
+from personas.text.questions import QuestionForm, form_of
 from personas.text.wording import content_words
 
-__all__ = ["CHECKS_AT_ONCE", "NO_QUESTION", "AgentTurn", "Asked", "Heard", "Hearing", "credits_of", "gist_of"]
+__all__ = [
+    "CHECKS_AT_ONCE",
+    "NO_QUESTION",
+    "AgentTurn",
+    "AskedTopic",
+    "HeardCommitment",
+    "Hearing",
+    "credits_of",
+    "gist_of",
+]
 
 NO_QUESTION = (Act.PROPOSE, Act.SOCIAL, Act.PROCESS, Act.RECAP, Act.GREET, Act.EMPATHY)
 """What also does this is answered as such: "Shall I book these?" asks for a yes, not for knowledge."""
@@ -34,7 +43,7 @@ class AgentTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedTopic:
     """A topic of the case that the turn asks about."""
 
     topic_id: str
@@ -49,7 +58,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class HeardCommitment:
     """A commitment the agent made."""
 
     commitment_id: str
@@ -70,8 +79,8 @@ class Hearing:
     """One agent turn as the persona understands it."""
 
     reading: Reading
-    asked: tuple[Asked, ...] = ()
-    commitments: tuple[Heard, ...] = ()
+    asked: tuple[AskedTopic, ...] = ()
+    commitments: tuple[HeardCommitment, ...] = ()
     unsure: tuple[str, str] | None = None
     """Two topics between which the persona cannot tell what is asked."""
     wonders: tuple[str, ...] = ()
@@ -100,14 +109,14 @@ class Hearing:
     farewell: bool = False
 
     @property
-    def answered(self) -> tuple[Heard, ...]:
+    def answered(self) -> tuple[HeardCommitment, ...]:
         """The commitments that are likely enough to be answered."""
         return tuple(heard for heard in self.commitments if heard.sure)
 
     @property
     def checks(self) -> int:
         """How many topics it asks about with questions for a yes or a no."""
-        return len({a.topic_id for a in self.asked if not a.invited and form_of(a.question) is Form.POLAR})
+        return len({a.topic_id for a in self.asked if not a.invited and form_of(a.question) is QuestionForm.POLAR})
 
     @property
     def proposal(self) -> bool:

@@ -8,7 +8,7 @@ from personas.case.compiled import CompiledCase
 from personas.hearing.amounts import DAY, counted_in
 from personas.hearing.state import PersonaState
 from personas.reading.acts import Act, Sentence
-from personas.text.questions import Form, form_of
+from personas.text.questions import QuestionForm, form_of
 
 __all__ = ["misquoted", "named_in_offers"]
 
@@ -25,7 +25,7 @@ def misquoted(case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence
                 told.setdefault(unit, {}).setdefault(name, set()).add(value)
     offered = set(state.conversation.terms)
     for sentence in spoken:
-        checks = sentence.does(Act.RECAP, Act.CHECK) or form_of(sentence.text) is Form.POLAR
+        checks = sentence.does(Act.RECAP, Act.CHECK) or form_of(sentence.text) is QuestionForm.POLAR
         if sentence.does(Act.PROPOSE) or not checks:
             continue
         named = counted_in(sentence.text)

@@ -14,11 +14,11 @@ from personas.case.compiled import CompiledCase, CompiledCommitment
 from personas.case.schema import Tier
 from personas.case.temperament import Temperament
 from personas.hearing.background import BESIDE_ANSWER, Aside, Recalled
-from personas.hearing.bargaining import Answer
+from personas.hearing.bargaining import AmountAnswer
 from personas.hearing.hear import ASKED, BY_NAME, UNSURE, is_question
-from personas.hearing.heard import CHECKS_AT_ONCE, NO_QUESTION, AgentTurn, Asked, Hearing
+from personas.hearing.heard import CHECKS_AT_ONCE, NO_QUESTION, AgentTurn, AskedTopic, Hearing
 from personas.hearing.state import PersonaState
-from personas.play.move import COMPLIANT, FIGURES, REACTIONS, TELLING, Kind, Move
+from personas.play.move import COMPLIANT, FIGURES, REACTIONS, TELLING, Move, MoveKind
 from personas.play.reactions import (
     asks_back,
     closing_of,
@@ -31,7 +31,7 @@ from personas.play.reactions import (
 )
 from personas.reading.acts import Act, Sentence
 from personas.reading.features import is_elliptic
-from personas.text.questions import Form, form_of
+from personas.text.questions import QuestionForm, form_of
 
 NOTHING_ASIDE = Aside()
 MAX_SENTENCES = 4
@@ -55,26 +55,34 @@ def decide(
     topics and background.
     """
     if after.annoyance >= temperament.patience:
-        return (Move(Kind.LEAVING),)
+        return (Move(MoveKind.LEAVING),)
     if hearing.unclear:
-        return (Move(Kind.HURT if hearing.rude else Kind.NOT_UNDERSTOOD),)
+        return (Move(MoveKind.HURT if hearing.rude else MoveKind.NOT_UNDERSTOOD),)
     told_first = _volunteered(case, state)
     answers = _answers(case, temperament, state, hearing, aside)
-    if hearing.empathy and answers == (Move(Kind.UNKNOWN),):
+    if hearing.empathy and answers == (Move(MoveKind.UNKNOWN),):
         # Sympathy is not passed over for a question that it cannot answer, nor the question for sympathy.
-        answers = (Move(Kind.WARMED), *answers)
+        answers = (Move(MoveKind.WARMED), *answers)
     if hearing.dealing is not None and case.bargain is not None:
         # Its figure is the answer to who asks for one: what it would put off or say again is not said beside it.
-        idle = {Kind.WITHHELD, Kind.AGAIN, Kind.NO_MORE, Kind.TIRED, Kind.CONFIRMS, Kind.UNKNOWN, Kind.ASKS_BACK}
-        idle |= {Kind.PARTIAL} if hearing.dealing.answer is not Answer.COUNTERS else set()
+        idle = {
+            MoveKind.WITHHELD,
+            MoveKind.AGAIN,
+            MoveKind.NO_MORE,
+            MoveKind.TIRED,
+            MoveKind.CONFIRMS,
+            MoveKind.UNKNOWN,
+            MoveKind.ASKS_BACK,
+        }
+        idle |= {MoveKind.PARTIAL} if hearing.dealing.answer is not AmountAnswer.COUNTERS else set()
         answers = tuple(m for m in answers if m.kind not in idle or m.about not in ("", *case.bargain.figures))
     reactions = reactions_to(case, state, turn, hearing, answers)
-    if any(move.kind in (Kind.REPLY, Kind.REPLY_EARLY) for move in reactions):
+    if any(move.kind in (MoveKind.REPLY, MoveKind.REPLY_EARLY) for move in reactions):
         # An offer names again what the persona has told: that is no question, unless it clearly is one.
         asked = {each.topic_id for each in hearing.asked if each.confidence >= BY_NAME and _is_asked(hearing, each)}
-        answers = tuple(m for m in answers if m.kind is not Kind.AGAIN or m.about in asked)
-        answers = tuple(m for m in answers if m.kind is not Kind.NO_MORE)
-    if reactions and not answers and not any(move.kind in FIGURES | {Kind.HESITATES} for move in reactions):
+        answers = tuple(m for m in answers if m.kind is not MoveKind.AGAIN or m.about in asked)
+        answers = tuple(m for m in answers if m.kind is not MoveKind.NO_MORE)
+    if reactions and not answers and not any(move.kind in FIGURES | {MoveKind.HESITATES} for move in reactions):
         # What it was asked last is not passed over for what was promised before.
         reactions = (*reactions, *left_open(hearing))
     # Thanks for kindness come at once, everything else in the order of the turn.
@@ -85,15 +93,15 @@ def decide(
     closing = closing_of(case, state, hearing, after, body)
     if closing is not None:
         # Last words follow what was asked for and offered, but no small talk.
-        said_before = told_first if closing is Kind.WAIT else ()
+        said_before = told_first if closing is MoveKind.WAIT else ()
         meant = tuple(move for move in body if move.kind not in COMPLIANT)
-        times = state.farewells if closing is Kind.GOODBYE else 0
+        times = state.farewells if closing is MoveKind.GOODBYE else 0
         return (*_fit(case, (*said_before, *meant), MAX_SENTENCES - 1, wanted), Move(closing, nth=times))
     manner = _manner(hearing)
     # The answer to an invitation, and to a greeting, is what it came to say.
     small = () if body or manner or (told_first and hearing.invites) else small_talk(state, hearing)
     if told_first:
-        small = tuple(move for move in small if move.kind in (Kind.GREETS, Kind.WARMED, Kind.CONSENTS))
+        small = tuple(move for move in small if move.kind in (MoveKind.GREETS, MoveKind.WARMED, MoveKind.CONSENTS))
     small, body = _attended(case, state, hearing, aside, small, body)
     # Who opens up says more than who only answers.
     length = MAX_AT_LENGTH if hearing.opens_up else MAX_SENTENCES
@@ -120,19 +128,27 @@ def _attended(  # noqa: PLR0917 (what is said, and what it answers)
     if nearest is not None and (nearest.confidence >= BESIDE_ANSWER or (not answers and left.does(Act.ASK))):
         fits = _recalled(case, state, nearest)
         return _without(small, IDLE), (*_without(body, IDLE), *fits)
-    if form_of(left.text) is not Form.OPEN or all(move.kind not in CONSENT for move in (*small, *body)):
+    if form_of(left.text) is not QuestionForm.OPEN or all(move.kind not in CONSENT for move in (*small, *body)):
         return small, body
-    return _without(small, CONSENT), (*_without(body, CONSENT), Move(Kind.UNKNOWN))
+    return _without(small, CONSENT), (*_without(body, CONSENT), Move(MoveKind.UNKNOWN))
 
 
 CONSENT = frozenset(
-    {Kind.AGREES, Kind.HESITATES, Kind.EITHER, Kind.CONSENTS, Kind.CONFIRMS, Kind.FOLLOWING, Kind.CHATS}
+    {
+        MoveKind.AGREES,
+        MoveKind.HESITATES,
+        MoveKind.EITHER,
+        MoveKind.CONSENTS,
+        MoveKind.CONFIRMS,
+        MoveKind.FOLLOWING,
+        MoveKind.CHATS,
+    }
 )
 """What answers no question for something."""
-IDLE = CONSENT | {Kind.UNKNOWN, Kind.ASKS_BACK, Kind.NO_MORE, Kind.NO_RUSH, Kind.WELCOMES}
+IDLE = CONSENT | {MoveKind.UNKNOWN, MoveKind.ASKS_BACK, MoveKind.NO_MORE, MoveKind.NO_RUSH, MoveKind.WELCOMES}
 
 
-def _without(moves: tuple[Move, ...], kinds: Container[Kind]) -> tuple[Move, ...]:
+def _without(moves: tuple[Move, ...], kinds: Container[MoveKind]) -> tuple[Move, ...]:
     return tuple(move for move in moves if move.kind not in kinds)
 
 
@@ -153,17 +169,17 @@ def _left(case: CompiledCase, hearing: Hearing, aside: Aside, body: tuple[Move, 
 
 def _manner(hearing: Hearing) -> tuple[Move, ...]:
     if hearing.rude:
-        return (Move(Kind.HURT),)
-    return (Move(Kind.TOO_MANY),) if hearing.interrogation else ()
+        return (Move(MoveKind.HURT),)
+    return (Move(MoveKind.TOO_MANY),) if hearing.interrogation else ()
 
 
-def _is_asked(hearing: Hearing, asked: Asked) -> bool:
+def _is_asked(hearing: Hearing, asked: AskedTopic) -> bool:
     return any(s.does(Act.ASK) and not s.does(*NO_QUESTION) for s in hearing.saying(asked.question))
 
 
 def _volunteered(case: CompiledCase, state: PersonaState) -> tuple[Move, ...]:
     """What the opening left out of the things the persona comes to say."""
-    return tuple(Move(Kind.VOLUNTEER, topic.id) for topic in case.volunteered if topic.id not in state.said)
+    return tuple(Move(MoveKind.VOLUNTEER, topic.id) for topic in case.volunteered if topic.id not in state.said)
 
 
 # --- answers to questions and invitations ------------------------------------------------------------------
@@ -181,7 +197,7 @@ def _answers(
     limit = 1 if pressed else max(temperament.facts_per_turn + hearing.opens_up, min(hearing.checks, CHECKS_AT_ONCE))
     told_first = {move.about for move in _volunteered(case, state)}
     if hearing.misquoted is not None:
-        return (Move(Kind.MISQUOTED, hearing.misquoted, nth=state.worded.get(hearing.misquoted, 1)),)
+        return (Move(MoveKind.MISQUOTED, hearing.misquoted, nth=state.worded.get(hearing.misquoted, 1)),)
     instead = {(each.question, topic) for each in aside.recalled for topic in each.instead}
     asked = [a for a in hearing.asked if (a.question, a.topic_id) not in instead]
     asked_for = [a for a in asked if a.topic_id not in told_first and not _is_offered(state, hearing, a)]
@@ -194,7 +210,7 @@ def _answers(
     answers = ((asked, _answer(case, state, hearing, asked, aside)) for asked in asked_for)
     found = sorted(answers, key=partial(_urgency, case))
     recalled = [move for each in aside.recalled for move in _recalled(case, state, each)]
-    answered = {asked.question for asked, move in found if move.kind is Kind.TELL}
+    answered = {asked.question for asked, move in found if move.kind is MoveKind.TELL}
     telling = [(asked, move) for asked, move in found if not _is_idle(asked, move, answered)]
     kept = telling[:limit] if telling or recalled else found[:1]
     moves = [move for asked, move in sorted(kept, key=lambda pair: asked_for.index(pair[0]))]
@@ -206,7 +222,7 @@ def _answers(
     stray = _stumped_by(hearing)
     if stray is None:
         return ()
-    return (Move(Kind.EITHER if is_choice(stray) else Kind.UNKNOWN),)
+    return (Move(MoveKind.EITHER if is_choice(stray) else MoveKind.UNKNOWN),)
 
 
 def _recalled(case: CompiledCase, state: PersonaState, found: Recalled) -> tuple[Move, ...]:
@@ -214,41 +230,41 @@ def _recalled(case: CompiledCase, state: PersonaState, found: Recalled) -> tuple
     last = tuple(name for name in state.conversation.told if name in case.by_id)
     if not (case.asides[found.id].repeats and last):
         return (_recalls(state, found),)
-    return tuple(Move(Kind.AGAIN, name, nth=state.worded.get(name, 1)) for name in last[:2])
+    return tuple(Move(MoveKind.AGAIN, name, nth=state.worded.get(name, 1)) for name in last[:2])
 
 
 def _recalls(state: PersonaState, found: Recalled) -> Move:
-    return Move(Kind.BACKGROUND, found.id, nth=state.worded.get(found.id, 0))
+    return Move(MoveKind.BACKGROUND, found.id, nth=state.worded.get(found.id, 0))
 
 
-def _urgency(case: CompiledCase, answer: tuple[Asked, Move]) -> tuple[bool, bool, bool, bool, float]:
+def _urgency(case: CompiledCase, answer: tuple[AskedTopic, Move]) -> tuple[bool, bool, bool, bool, float]:
     """Smallest first: what is clearly asked, what can be told, what is so before what is not, then the likelier."""
     asked, move = answer
     denied = not case.by_id[asked.topic_id].in_story
-    return asked.invited, asked.confidence < ASKED, move.kind is not Kind.TELL, denied, -asked.confidence
+    return asked.invited, asked.confidence < ASKED, move.kind is not MoveKind.TELL, denied, -asked.confidence
 
 
-def _is_idle(asked: Asked, move: Move, answered: Container[str]) -> bool:
+def _is_idle(asked: AskedTopic, move: Move, answered: Container[str]) -> bool:
     """Whether it would be beside the point where something else is answered, too.
 
     That is what it knows no more about, what it puts off of a question that it answers (`answered`), and what was
     hardly asked for and is only repeated or put off.
     """
-    puts_off = move.kind in {Kind.PARTIAL, Kind.WITHHELD}
+    puts_off = move.kind in {MoveKind.PARTIAL, MoveKind.WITHHELD}
     hardly = asked.confidence < BY_NAME and not asked.repeated
-    if move.kind is Kind.AGAIN:
+    if move.kind is MoveKind.AGAIN:
         return hardly
-    return move.kind is Kind.NO_MORE or (puts_off and (hardly or asked.question in answered))
+    return move.kind is MoveKind.NO_MORE or (puts_off and (hardly or asked.question in answered))
 
 
-def _is_guess(case: CompiledCase, hearing: Hearing, asked: Asked) -> bool:
+def _is_guess(case: CompiledCase, hearing: Hearing, asked: AskedTopic) -> bool:
     """Whether it was hardly asked for: to evade that would give away that there is something, and answer nothing."""
     if asked.confidence >= BY_NAME or case.by_id[asked.topic_id].tier is Tier.UNKNOWN:
         return False
     return not any(s.topics and s.topics[0].id == asked.topic_id for s in hearing.saying(asked.question))
 
 
-def _is_offered(state: PersonaState, hearing: Hearing, asked: Asked) -> bool:
+def _is_offered(state: PersonaState, hearing: Hearing, asked: AskedTopic) -> bool:
     """Whether a question about something told is an offer: "Shall I take the old address out?" wants a yes."""
     if asked.topic_id in state.said and asked.question == hearing.haggles:
         return True
@@ -259,48 +275,48 @@ def _late(state: PersonaState, hearing: Hearing, moves: Sequence[Move]) -> Itera
     """The answers; what was asked earlier and comes only now, beside another answer, says so."""
     invited = {asked.topic_id for asked in hearing.asked if asked.invited and asked.topic_id in state.held_back}
     for move in moves:
-        late = len(moves) > 1 and move.kind is Kind.TELL and move.about in invited
+        late = len(moves) > 1 and move.kind is MoveKind.TELL and move.about in invited
         yield replace(move, late=True) if late else move
 
 
 def _once(moves: Iterable[Move]) -> Iterator[Move]:
     """Two evasions of the same kind in one breath sound like a machine."""
-    seen: set[Kind] = set()
+    seen: set[MoveKind] = set()
     for move in moves:
-        if move.kind in TELLING | {Kind.AGAIN} or move.kind not in seen:
+        if move.kind in TELLING | {MoveKind.AGAIN} or move.kind not in seen:
             yield move
         seen.add(move.kind)
 
 
-def _answer(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: Asked, aside: Aside) -> Move:
+def _answer(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: AskedTopic, aside: Aside) -> Move:
     topic = case.by_id[asked.topic_id]
     if topic.tier is Tier.UNKNOWN:
         times = state.asked.get(topic.id, 0)
-        return Move(Kind.ANSWER if topic.answer and not times else Kind.UNKNOWN, topic.id)
+        return Move(MoveKind.ANSWER if topic.answer and not times else MoveKind.UNKNOWN, topic.id)
     if not asked.open:
         # A second time, what is private is refused, and what only comes later is put off again.
         private = topic.tier is Tier.RAPPORT and topic.id in state.held_back
-        return Move(Kind.PARTIAL if topic.partial and not private else Kind.WITHHELD, topic.id)
+        return Move(MoveKind.PARTIAL if topic.partial and not private else MoveKind.WITHHELD, topic.id)
     if topic.id not in state.said:
         # Nothing is led in by a small word that is told in trust or in an hour of need.
         trusting = topic.tier is Tier.RAPPORT or hearing.rapport > 0 or hearing.reading.any(Act.EMPATHY)
-        return Move(Kind.TELL, topic.id, plain=trusting)
+        return Move(MoveKind.TELL, topic.id, plain=trusting)
     return _told_before(case, state, hearing, asked, aside)
 
 
-def _told_before(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: Asked, aside: Aside) -> Move:
+def _told_before(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: AskedTopic, aside: Aside) -> Move:
     times = state.worded.get(asked.topic_id, 1)
     restates = any(s.does(Act.RECAP, Act.CHECK) for s in hearing.saying(asked.question))
-    if restates and form_of(asked.question) is not Form.OPEN:
-        return Move(Kind.CONFIRMS)
+    if restates and form_of(asked.question) is not QuestionForm.OPEN:
+        return Move(MoveKind.CONFIRMS)
     used_up = times >= len(case.by_id[asked.topic_id].says)
     if used_up and asked.repeated and times > 1:
-        return Move(Kind.TIRED, asked.topic_id)
+        return Move(MoveKind.TIRED, asked.topic_id)
     clear = max(asked.confidence, aside.topics.get(asked.topic_id, 0.0))
     if used_up and clear < BY_NAME and not asked.repeated and asked.topic_id in state.asked:
         # All of it was told, and what is asked now may be something else about it.
-        return Move(Kind.NO_MORE, asked.topic_id)
-    return Move(Kind.AGAIN, asked.topic_id, nth=times, plain=not asked.repeated)
+        return Move(MoveKind.NO_MORE, asked.topic_id)
+    return Move(MoveKind.AGAIN, asked.topic_id, nth=times, plain=not asked.repeated)
 
 
 def _stumped_by(hearing: Hearing) -> Sentence | None:
@@ -319,12 +335,12 @@ def _stumped_by(hearing: Hearing) -> Sentence | None:
 
 
 _RANK = dict.fromkeys(FIGURES, 1) | {
-    Kind.VOLUNTEER: 0,
-    Kind.HURT: 1,
-    Kind.TOO_MANY: 1,
-    Kind.REPLY: 2,
-    Kind.REPLY_EARLY: 2,
-    Kind.TOOL_REPLY: 2,
+    MoveKind.VOLUNTEER: 0,
+    MoveKind.HURT: 1,
+    MoveKind.TOO_MANY: 1,
+    MoveKind.REPLY: 2,
+    MoveKind.REPLY_EARLY: 2,
+    MoveKind.TOOL_REPLY: 2,
 }
 
 
@@ -333,13 +349,13 @@ def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int, wanted: Conta
 
     `wanted` are the topics that were asked for.
     """
-    first = next((m for m in moves if m.kind is Kind.TELL), moves[0] if moves else None)
+    first = next((m for m in moves if m.kind is MoveKind.TELL), moves[0] if moves else None)
     reaction = next((m for m in moves if m.kind in REACTIONS | FIGURES), None)
     by_id = {commitment.id: commitment for commitment in case.commitments}
     # An answer to each of two questions, or an answer and a reaction: neither is passed over.
-    kinds = {Kind.TELL, Kind.AGAIN, Kind.BACKGROUND}
+    kinds = {MoveKind.TELL, MoveKind.AGAIN, MoveKind.BACKGROUND}
     answers = [move for move in moves if move.kind in kinds and move.about in wanted]
-    backs = [move for move in moves if move.kind is Kind.ASKS_BACK]
+    backs = [move for move in moves if move.kind is MoveKind.ASKS_BACK]
     due = {*answers, *backs, *(move for move in (first, reaction) if move is not None)}
     if len(due) > 1:
         all_due = sum(_sentences(case, by_id, move) for move in due)
@@ -349,7 +365,7 @@ def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int, wanted: Conta
     for move in sorted(
         moves,
         key=lambda m: (
-            -1 if m is first else _RANK.get(m.kind, 3 + (m.about not in wanted) + 0.5 * (m.kind is Kind.AGAIN))
+            -1 if m is first else _RANK.get(m.kind, 3 + (m.about not in wanted) + 0.5 * (m.kind is MoveKind.AGAIN))
         ),
     ):
         length = _sentences(case, by_id, move)
@@ -361,11 +377,11 @@ def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int, wanted: Conta
 
 def _sentences(case: CompiledCase, commitments: dict[str, CompiledCommitment], move: Move) -> int:
     """How long a move will be at most."""
-    if move.kind is Kind.BACKGROUND:
+    if move.kind is MoveKind.BACKGROUND:
         return case.asides[move.about].length
     topic = case.by_id.get(move.about)
-    if topic is not None and move.kind in (Kind.TELL, Kind.VOLUNTEER, Kind.AGAIN):
-        return topic.length + (move.kind is Kind.AGAIN)
-    if move.kind in (Kind.REPLY, Kind.REPLY_EARLY):
+    if topic is not None and move.kind in (MoveKind.TELL, MoveKind.VOLUNTEER, MoveKind.AGAIN):
+        return topic.length + (move.kind is MoveKind.AGAIN)
+    if move.kind in (MoveKind.REPLY, MoveKind.REPLY_EARLY):
         return commitments[move.about].length
     return 1

@@ -28,7 +28,7 @@ from personas.play.simulator import Reply
 from personas.play.voice import digest_of
 from personas.reading.acts import Act
 from personas.reading.matcher import Matcher
-from personas.reading.telling import Told, told
+from personas.reading.telling import ToldTopic, told
 from personas.text.sentences import sentences
 from personas.text.wording import content_words, stem, tokens, words_of
 
@@ -175,7 +175,7 @@ def adopt(reply: Reply, text: str) -> Reply:
     return replace(reply, text=text, state=replace(reply.state, lines=(*reply.state.lines, digest_of(text))))
 
 
-def _unsaid(found: Mapping[str, Told], before: PersonaState) -> dict[str, Told]:
+def _unsaid(found: Mapping[str, ToldTopic], before: PersonaState) -> dict[str, ToldTopic]:
     return {topic: each for topic, each in found.items() if topic not in before.said}
 
 

@@ -18,7 +18,7 @@ from personas.hearing.heard import AgentTurn, Hearing
 from personas.hearing.state import PersonaState
 from personas.play.decide import decide
 from personas.play.guard import check_reply
-from personas.play.move import Kind, Move, disclosed, ends, held_back, worded
+from personas.play.move import Move, MoveKind, disclosed, ends, held_back, worded
 from personas.play.voice import Voice, digest_of, draw
 from personas.reading.reader import Reader
 
@@ -85,7 +85,7 @@ class Simulator:
             conversation=replace(
                 after.conversation,
                 told=worded(moves),
-                asked_back=after.conversation.asked_back + any(move.kind is Kind.ASKS_BACK for move in moves),
+                asked_back=after.conversation.asked_back + any(move.kind is MoveKind.ASKS_BACK for move in moves),
             ),
             lines=(*after.lines, *map(digest_of, answers), digest_of(text)),
         )

@@ -60,7 +60,7 @@ class Stance(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ReadCandidate:
     """A topic or a commitment that a sentence may be about, with the reader's probability that it is."""
 
     id: str
@@ -74,11 +74,11 @@ class Sentence:
     text: str
     acts: frozenset[Act]
     stance: Stance = Stance.NONE
-    topics: tuple[Candidate, ...] = ()
+    topics: tuple[ReadCandidate, ...] = ()
     """What it may ask about, most probable first; none it is surely not about."""
-    commitments: tuple[Candidate, ...] = ()
+    commitments: tuple[ReadCandidate, ...] = ()
     """What it may commit the agent to, most probable first."""
-    background: tuple[Candidate, ...] | None = None
+    background: tuple[ReadCandidate, ...] | None = None
     """What of the persona's background it may be about; None from a reader that tells it only when asked (`beside`)."""
 
     def does(self, *acts: Act) -> bool:

@@ -48,7 +48,7 @@ _Words = tuple[str, ...]
 Runs = Set[_Words]
 
 
-class Heard:
+class PersonaWords:
     """The persona's words up to a turn: those of its case, and those it has said."""
 
     def __init__(self, case: CompiledCase) -> None:

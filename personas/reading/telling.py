@@ -22,7 +22,7 @@ from personas.text.memory import KEPT_CHARS, Memory
 from personas.text.sentences import sentences
 from personas.text.wording import normal, tokens
 
-__all__ = ["Told", "told"]
+__all__ = ["ToldTopic", "told"]
 
 SAME_MEANING = 0.80
 SIMILAR_MEANING = 0.68
@@ -34,7 +34,7 @@ KEPT_ANSWERS, KEPT_BYTES = 32_768, 16_000_000
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Told:
+class ToldTopic:
     """Where a persona's line tells a topic, and whether in a wording of the case."""
 
     quote: str
@@ -43,12 +43,14 @@ class Told:
 
 _Key = tuple[CompiledCase, Matcher, str, str]
 """Case, matcher, line and topic."""
-_known: Memory[_Key, Told | None] = Memory(
+_known: Memory[_Key, ToldTopic | None] = Memory(
     KEPT_ANSWERS, size_bytes=KEPT_BYTES, cost=lambda key, found: len(key[2]) + (len(found.quote) if found else 0)
 )
 
 
-def told(case: CompiledCase, matcher: Matcher, asked: Sequence[tuple[str, Sequence[str]]]) -> list[Mapping[str, Told]]:
+def told(
+    case: CompiledCase, matcher: Matcher, asked: Sequence[tuple[str, Sequence[str]]]
+) -> list[Mapping[str, ToldTopic]]:
     """Per line and the topics asked about before it: those that it tells.
 
     Blocking, because the matcher may run a model, at most once for all lines.
@@ -66,13 +68,13 @@ def told(case: CompiledCase, matcher: Matcher, asked: Sequence[tuple[str, Sequen
     ]
 
 
-def _searched(case: CompiledCase, matcher: Matcher, keys: Sequence[_Key]) -> dict[_Key, Told | None]:
-    found: dict[_Key, Told | None] = {}
+def _searched(case: CompiledCase, matcher: Matcher, keys: Sequence[_Key]) -> dict[_Key, ToldTopic | None]:
+    found: dict[_Key, ToldTopic | None] = {}
     loose: dict[_Key, list[str]] = {}
     for key in keys:
         topic, line = case.by_id[key[3]], key[2]
         if contains(topic, normal(line)):
-            found[key] = Told(_quote(topic, line), exact=True)
+            found[key] = ToldTopic(_quote(topic, line), exact=True)
         else:
             loose[key] = _foreign_sentences(case, topic, line)
     return found | _alike(case, matcher, loose)
@@ -116,17 +118,17 @@ def _is_long(sentence: str) -> bool:
     return sentence.count(" ") > LONG_WORDS
 
 
-def _alike(case: CompiledCase, matcher: Matcher, loose: Mapping[_Key, list[str]]) -> dict[_Key, Told | None]:
+def _alike(case: CompiledCase, matcher: Matcher, loose: Mapping[_Key, list[str]]) -> dict[_Key, ToldTopic | None]:
     """What the lines tell in other words than the case's."""
     texts = list(dict.fromkeys(s for own in loose.values() for s in own))
     if not texts:
         return dict.fromkeys(loose)
     row = dict(zip(texts, matcher.cosine(texts, case.wordings), strict=True))
-    found: dict[_Key, Told | None] = {}
+    found: dict[_Key, ToldTopic | None] = {}
     for key, own in loose.items():
         topic = case.by_id[key[3]]
         quote = next((s for s in own if _tells(topic, s, row[s])), None)
-        found[key] = None if quote is None else Told(quote, exact=False)
+        found[key] = None if quote is None else ToldTopic(quote, exact=False)
     return found
 
 

@@ -16,10 +16,10 @@ from personas.hearing.hear import hear, is_new
 from personas.hearing.heard import AgentTurn, Hearing, credits_of
 from personas.hearing.state import PersonaState
 from personas.reading.acts import Act, Reading
-from personas.reading.borrowed import Heard, formulas
+from personas.reading.borrowed import PersonaWords, formulas
 from personas.reading.matcher import Matcher
 from personas.reading.reader import Reader, Turn
-from personas.reading.telling import Told, told
+from personas.reading.telling import ToldTopic, told
 
 """An interrogated or insulted persona answers one thing."""
 
@@ -130,7 +130,7 @@ def replay(  # noqa: PLR0917 (what a record is made of)
     read = reader.read(case, turns_of(opening, exchanges))
     lines = told(case, matcher, [_asked(case, e.persona, each) for e, each in zip(exchanges, read, strict=True)])
     stale = formulas([[s.text for s in each.sentences] for each in read])
-    persona = Heard(case)
+    persona = PersonaWords(case)
     persona.add(opening or "")
     state = PersonaState(said=dict.fromkeys(_opened_with(case, opening), 0))
     turns: list[TurnRecord] = []
@@ -191,7 +191,7 @@ def _opened_with(case: CompiledCase, opening: str | None) -> tuple[str, ...]:
 
 
 def _made(
-    state: PersonaState, hearing: Hearing, persona: Heard, now: int, formula: Container[str]
+    state: PersonaState, hearing: Hearing, persona: PersonaWords, now: int, formula: Container[str]
 ) -> Iterator[tuple[str, Made]]:
     """The commitments of a turn; echoes and those among many questions are not clear, nor are doubtful formulas."""
     known = frozenset(state.said)
@@ -207,7 +207,7 @@ def _brought_out(hearing: Hearing, told: Container[str]) -> bool:
     return any(asked.question in inviting and asked.topic_id in told for asked in hearing.asked)
 
 
-def _own(hearing: Hearing, persona: Heard) -> tuple[str, ...]:
+def _own(hearing: Hearing, persona: PersonaWords) -> tuple[str, ...]:
     """Sentences with something to say, in the agent's own words."""
     if hearing.unclear or hearing.interrogation:
         return ()
@@ -226,8 +226,8 @@ def _credits(  # noqa: PLR0917 (what a credit rests on)
     state: PersonaState,
     exchange: Exchange,
     hearing: Hearing,
-    line: Mapping[str, Told],
-    persona: Heard,
+    line: Mapping[str, ToldTopic],
+    persona: PersonaWords,
 ) -> list[Disclosure]:
     """The topics of this turn that were asked for, open, told, and new; not more than a persona tells at once.
 

@@ -13,7 +13,7 @@ from functools import lru_cache, wraps
 from threading import Lock
 from typing import Generic, TypeVar
 
-from personas.text.yield_point import breathe
+from personas.text.yield_point import yield_point
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -102,7 +102,7 @@ def remembered(size: int, longest: int = KEPT_CHARS) -> Callable[[Callable[[str]
 
         @wraps(function)
         def recalled(text: str) -> V:
-            breathe()
+            yield_point()
             if len(text) > longest:
                 return function(text)
             return short(text) if len(text) <= SHORT_CHARS else long(text)

@@ -19,7 +19,7 @@ from reward_server.auth.key_uses import KeyUses
 from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
 from reward_server.auth.tokens import Tokens
 from reward_server.errors import Unauthenticated
-from reward_server.limits.rate_limiter import Decision, RateLimiter
+from reward_server.limits.rate_limiter import RateDecision, RateLimiter
 
 RECHECK_S = 1.0
 
@@ -29,7 +29,7 @@ class Admission:
     """A caller, and what the limiter said; no decision where no limit applies."""
 
     lab: Lab
-    decision: Decision | None
+    decision: RateDecision | None
 
 
 class Gatekeeper:

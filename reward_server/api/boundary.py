@@ -27,7 +27,7 @@ from reward_server.api.in_work import InWork
 from reward_server.api.pages import NOTHING, SECURITY_HEADERS
 from reward_server.errors import LabsError, Overloaded, Stopped, StoreUnavailable
 from reward_server.ids import IdPrefix, is_id, new_request_id
-from reward_server.limits.rate_limiter import Decision
+from reward_server.limits.rate_limiter import RateDecision
 from reward_server.logs.logger import get_logger
 from reward_server.store.writing import Writes, noting
 from reward_server.telemetry.metrics import Metrics
@@ -194,7 +194,7 @@ class _Exchange:
 
     def _headers(self) -> list[tuple[bytes, bytes]]:
         headers = [(b"x-request-id", self._request_id.encode()), *SECURITY_HEADERS]
-        decision: Decision | None = self._state.get("rate")
+        decision: RateDecision | None = self._state.get("rate")
         if decision is not None:
             headers += [
                 (b"x-ratelimit-limit", b"%d" % decision.limit),

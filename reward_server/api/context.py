@@ -23,7 +23,7 @@ from reward_server.api.cursor import CursorCodec
 from reward_server.api.edge import require_json
 from reward_server.api.errors import json_response
 from reward_server.api.operation import operation_of
-from reward_server.api.readiness import Readiness
+from reward_server.api.readiness import ReadinessChecks
 from reward_server.auth.actor import Actor
 from reward_server.auth.asking import ask_as
 from reward_server.auth.audit import AuditLog
@@ -40,7 +40,7 @@ from reward_server.evaluations.service import EvaluationService
 from reward_server.jobs.files import FileService
 from reward_server.jobs.service import JobService
 from reward_server.limits.compute_budget import ComputeBudget
-from reward_server.limits.concurrency_limit import LabPlaces
+from reward_server.limits.concurrency_limit import LabConcurrencyLimit
 from reward_server.limits.connections import OpenConnections
 from reward_server.limits.fair_threads import work_for
 from reward_server.limits.storage import StorageQuota
@@ -94,8 +94,8 @@ class Services:
     training_runs: TrainingRunService
     metrics: Metrics
     traces: Traces
-    readiness: Readiness
-    places: LabPlaces
+    readiness: ReadinessChecks
+    concurrency_limit: LabConcurrencyLimit
     connections: OpenConnections
     compute: ComputeBudget
     usage: UsageMeter
@@ -143,8 +143,8 @@ async def admitted(request: Request, given: Credentials) -> Lab:
             raise RateLimited(retry_after_s=decision.retry_after_s)
     await _require(services, request, admission.lab)
     if admission.lab is not DEVELOPMENT_LAB:
-        place = await services.places.enter(admission.lab)
-        request.scope["state"][ON_LEAVING] = partial(services.places.leave, place)
+        slot = await services.concurrency_limit.enter(admission.lab)
+        request.scope["state"][ON_LEAVING] = partial(services.concurrency_limit.leave, slot)
     services.usage.count(admission.lab.lab_id, requests=1)
     return admission.lab
 

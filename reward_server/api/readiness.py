@@ -36,7 +36,7 @@ class Queue(Protocol):
 
 
 @dataclass
-class Readiness:
+class ReadinessChecks:
     """Looks at what serving needs."""
 
     store: Store

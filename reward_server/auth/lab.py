@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from reward_server.auth.scopes import EVERY, USUAL, Scope
 from reward_server.errors import ScopeMissing
-from reward_server.store.records import NO_LIMITS, Limits
+from reward_server.store.records import NO_LIMITS, LabLimitsRow
 
 
 class Plan(StrEnum):
@@ -40,7 +40,7 @@ class Lab:
     full_scores: bool = False
     scopes: frozenset[Scope] = USUAL
     """What the key may be used for."""
-    limits: Limits = NO_LIMITS
+    limits: LabLimitsRow = NO_LIMITS
     """Of the lab."""
     concurrency: int | None = None
     """Requests of this key in work at once; None means as many as the lab may have."""

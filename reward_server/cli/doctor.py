@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from reward_server import __version__
-from reward_server.cli.finding import Finding
+from reward_server.cli.finding import CheckFinding
 from reward_server.cli.kept import data, database, keys, security
 from reward_server.cli.remedies import MENDS, NEEDS
 from reward_server.cli.running import labs_at
@@ -52,7 +52,7 @@ def doctor(
     known_settings = salvaged({"data": folder})
     # What is logged on the way is said in a finding.
     configure_logging("error", stream=io.StringIO())
-    findings: list[Finding] = []
+    findings: list[CheckFinding] = []
     for name, check in (CHECKS | {"llm": _asked_llm, "decisions": _asked_decisions} if ask else CHECKS).items():
         for finding in _looked_at(name, check, known_settings):
             known = finding.mend is not None and finding.mend in (each.mend for each in findings)
@@ -64,7 +64,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _looked_at(name: str, check: Callable[[Settings], Finding], found: Salvaged) -> Iterator[Finding]:
+def _looked_at(name: str, check: Callable[[Settings], CheckFinding], found: Salvaged) -> Iterator[CheckFinding]:
     """What there is to say of one check; of settings a wrong one hides no misspelt one."""
     unchecked = _unchecked(name, found)
     if unchecked is not None:
@@ -75,29 +75,29 @@ def _looked_at(name: str, check: Callable[[Settings], Finding], found: Salvaged)
             yield outcome
 
 
-def _unchecked(name: str, found: Salvaged) -> Finding | None:
+def _unchecked(name: str, found: Salvaged) -> CheckFinding | None:
     """Of settings what is wrong with them; of a check that needs what is wrong that it was not made."""
     if found.problem is None:
         return None
     if name == "settings":
-        return Finding(name, "not usable", found.problem)
+        return CheckFinding(name, "not usable", found.problem)
     if any(each.upper().startswith(NEEDS.get(name, ())) for each in found.left_out):
-        return Finding(name, "not checked", found.problem)
+        return CheckFinding(name, "not checked", found.problem)
     return None
 
 
-def _outcome(name: str, check: Callable[[Settings], Finding], settings: Settings) -> Finding:
+def _outcome(name: str, check: Callable[[Settings], CheckFinding], settings: Settings) -> CheckFinding:
     try:
         return check(settings)
     except LabsError as error:
-        return Finding(name, "not usable", error.message)
+        return CheckFinding(name, "not usable", error.message)
 
 
-def _python(settings: Settings) -> Finding:
-    return Finding("python", f"{sys.version.split()[0]}, labs {__version__}")
+def _python(settings: Settings) -> CheckFinding:
+    return CheckFinding("python", f"{sys.version.split()[0]}, labs {__version__}")
 
 
-def _settings(settings: Settings) -> Finding:
+def _settings(settings: Settings) -> CheckFinding:
     """A misspelt setting is none, and nothing else would tell."""
     read = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | ELSEWHERE
     removed = gone(os.environ)
@@ -105,48 +105,48 @@ def _settings(settings: Settings) -> Finding:
         name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in read | REMOVED.keys()
     )
     if not (strange or removed):
-        return Finding("settings", "every LABS_… variable is one")
+        return CheckFinding("settings", "every LABS_… variable is one")
     # What all names begin with would make any two of them alike.
     bare = [name.removeprefix(PREFIX) for name in read]
     close = [(name, nearest(name.upper().removeprefix(PREFIX), bare)) for name in strange]
     named = ", ".join(f"{name} (did you mean {PREFIX}{found}?)" if found else name for name, found in close)
     told = [f"nothing reads {named}; docs/operations.md lists the settings"] if strange else []
     count = len(strange) + len(removed)
-    return Finding("settings", f"{count} without effect", "; ".join([*told, *removed]), is_advice=True)
+    return CheckFinding("settings", f"{count} without effect", "; ".join([*told, *removed]), is_advice=True)
 
 
-def _encoder(settings: Settings) -> Finding:
+def _encoder(settings: Settings) -> CheckFinding:
     from reward_server.encoders.loading import load_encoder
 
-    return Finding("encoder", load_encoder(settings.encoder).version)
+    return CheckFinding("encoder", load_encoder(settings.encoder).version)
 
 
-def _scenarios(settings: Settings) -> Finding:
+def _scenarios(settings: Settings) -> CheckFinding:
     from reward_server.server.engine import load_scenarios
 
     library = load_scenarios(settings.scenarios)
     collections = library.catalog.collections
     count = sum(len(collection.scenarios) for collection in collections.values())
-    return Finding("scenarios", f"{count} in {counted(len(collections), 'collection')}")
+    return CheckFinding("scenarios", f"{count} in {counted(len(collections), 'collection')}")
 
 
-def _plugins(settings: Settings) -> Finding:
+def _plugins(settings: Settings) -> CheckFinding:
     from reward_server.judges.plugins import load_plugins
 
     found = load_plugins(settings.plugin_names)
     judges: list[Judge | ConversationJudge] = [*found.computed, *found.asked, *found.conversation.values()]
     named = ", ".join(f"{judge.name} ({judge.version})" for judge in judges)
-    return Finding("plug-ins", named or "none")
+    return CheckFinding("plug-ins", named or "none")
 
 
-def _classifier(settings: Settings) -> Finding:
+def _classifier(settings: Settings) -> CheckFinding:
     from reward_server.classifier.build import classifier_judge
 
     judge = classifier_judge(settings)
-    return Finding("classifier", "none is set" if judge is None else judge.classifier.version)
+    return CheckFinding("classifier", "none is set" if judge is None else judge.classifier.version)
 
 
-def _reward_model(settings: Settings) -> Finding:
+def _reward_model(settings: Settings) -> CheckFinding:
     """What is active for all labs, and what for those that have a model of their own."""
     from reward_server.reward_models.registry import Registry
     from reward_server.server.engine import reward_model_service
@@ -160,18 +160,20 @@ def _reward_model(settings: Settings) -> Finding:
             _ = model_id and active.read(model_id)
         except LabsError as error:
             mend = f"{error.message.rstrip('.')}: activate another with ./labs reward-model activate, or train again"
-            return Finding("reward model", f"{model_id} is active{whom}, and cannot be used", mend)
-    return Finding("reward model", ", ".join(f"{model_id or 'none'} is active{whom}" for model_id, _, whom in serving))
+            return CheckFinding("reward model", f"{model_id} is active{whom}, and cannot be used", mend)
+    return CheckFinding(
+        "reward model", ", ".join(f"{model_id or 'none'} is active{whom}" for model_id, _, whom in serving)
+    )
 
 
-def _scoring(settings: Settings) -> Finding:
+def _scoring(settings: Settings) -> CheckFinding:
     """Everything that scores, built as a start builds it: no scenario lacks a judge."""
     from reward_server.server.engine import present_version
 
-    return Finding("scoring", asyncio.run(present_version(settings)))
+    return CheckFinding("scoring", asyncio.run(present_version(settings)))
 
 
-def _calibrations(settings: Settings) -> Finding:
+def _calibrations(settings: Settings) -> CheckFinding:
     """Of those that can be read, how many the server would use as things stand."""
     from reward_server.cli.fitting import refused
     from reward_server.reward_models.calibration import CalibrationShelf
@@ -180,35 +182,35 @@ def _calibrations(settings: Settings) -> Finding:
     usable = {calibration.id: calibration for calibration in CalibrationShelf(settings.calibrations).all()}
     if damaged := ", ".join(sorted(there - usable.keys())):
         mend = f"damaged: {damaged}; ./labs calibrate --remove takes one away"
-        return Finding("calibrations", f"{len(usable)} of {len(there)} can be read", mend)
+        return CheckFinding("calibrations", f"{len(usable)} of {len(there)} can be read", mend)
     strangers = sorted(refused(usable.values(), settings)) if usable else []
     named = f"; for other versions or models: {', '.join(strangers)}" if strangers else ""
     fitting = f", {len(usable) - len(strangers)} for the current rewards{named}" if usable else ""
-    return Finding("calibrations", f"{len(usable)}{fitting}")
+    return CheckFinding("calibrations", f"{len(usable)}{fitting}")
 
 
-def _redis(settings: Settings) -> Finding:
+def _redis(settings: Settings) -> CheckFinding:
     from reward_server.shared_state.redis_link import Lost, RedisLink
 
     if settings.redis_url is None:
-        return Finding("redis", "none is set")
+        return CheckFinding("redis", "none is set")
     url = settings.redis_url.get_secret_value()
 
-    async def asked() -> Finding:
+    async def asked() -> CheckFinding:
         link = RedisLink(url)
         try:
             await link.ping()
         except Lost:
             mend = "start it, or correct LABS_REDIS_URL; a server without it starts, and counts its limits alone"
-            return Finding("redis", "does not answer in time", mend)
+            return CheckFinding("redis", "does not answer in time", mend)
         finally:
             await link.close()
-        return Finding("redis", "answers")
+        return CheckFinding("redis", "answers")
 
     return asyncio.run(asked())
 
 
-def _port(settings: Settings) -> Finding:
+def _port(settings: Settings) -> CheckFinding:
     """Bound for a moment, as a start does; a Labs that runs there already is no trouble."""
     from reward_server.cli.serve import bind
 
@@ -216,20 +218,20 @@ def _port(settings: Settings) -> Finding:
         bind(settings.host, settings.port).close()
     except ConfigurationError as error:
         if url := labs_at(settings.host, settings.port):
-            return Finding("port", f"Labs is running at {url}")
-        return Finding("port", f"{settings.host}:{settings.port}", error.message)
-    return Finding("port", f"{settings.port} is free" if settings.port else "any free port")
+            return CheckFinding("port", f"Labs is running at {url}")
+        return CheckFinding("port", f"{settings.host}:{settings.port}", error.message)
+    return CheckFinding("port", f"{settings.port} is free" if settings.port else "any free port")
 
 
-def _llm(settings: Settings) -> Finding:
+def _llm(settings: Settings) -> CheckFinding:
     """Who is asked, and that everything for it is there; the key shows nowhere."""
     from reward_server.llm.build import language_model
 
     model = language_model(settings)
     if model is None:
-        return Finding("llm", "none; criteria for an LLM judge abstain")
+        return CheckFinding("llm", "none; criteria for an LLM judge abstain")
     about = model.describe()
-    return Finding("llm", f"{model.name} at {about['endpoint']}; not asked (--ask asks)")
+    return CheckFinding("llm", f"{model.name} at {about['endpoint']}; not asked (--ask asks)")
 
 
 def _nothing_alike(texts: Sequence[str], others: Sequence[str]) -> NDArray[Any]:
@@ -240,7 +242,7 @@ NO_ENCODER = _nothing_alike, ""
 """Of models behind a server, which need none."""
 
 
-def _decisions(settings: Settings) -> Finding:
+def _decisions(settings: Settings) -> CheckFinding:
     """Which decision models are asked, and that everything for them is there; `local` needs nothing."""
     from reward_server.decisions.build import decision_model
 
@@ -249,16 +251,16 @@ def _decisions(settings: Settings) -> Finding:
     uses += ["judges"] if settings.judges == "decisions" else []
     if settings.decisions == "none" or not uses:
         unused = "" if settings.decisions == "none" else f"; {settings.decisions} is set, and nothing asks it"
-        return Finding("decisions", f"none{unused}")
+        return CheckFinding("decisions", f"none{unused}")
     if settings.decisions == "local":
-        return Finding("decisions", f"the text encoder, for {' and '.join(uses)}")
+        return CheckFinding("decisions", f"the text encoder, for {' and '.join(uses)}")
     model = decision_model(settings, NO_ENCODER)
     assert model is not None, "an adapter is set"
     named = f"{model.name} at {model.describe()['endpoint']} for the {' and the '.join(uses)}"
-    return Finding("decisions", f"{named}; not asked (--ask asks)")
+    return CheckFinding("decisions", f"{named}; not asked (--ask asks)")
 
 
-def _asked_decisions(settings: Settings) -> Finding:
+def _asked_decisions(settings: Settings) -> CheckFinding:
     """One tiny question to each model; one that gets a plain truth wrong is said."""
     from reward_server.decisions.build import decision_model, ping
     from reward_server.llm.base import LlmFailed
@@ -279,14 +281,14 @@ def _asked_decisions(settings: Settings) -> Finding:
         sure = asyncio.run(asked())
     except LlmFailed as failed:
         mend = "check LABS_DECISIONS_URL, LABS_DECISIONS_MODEL and LABS_DECISIONS_API_KEY"
-        return Finding("decisions", f"{name} did not answer: {failed.kind}", mend)
+        return CheckFinding("decisions", f"{name} did not answer: {failed.kind}", mend)
     if sure < 0.5:
         mend = "it gets a plain truth wrong: measure it with ./labs reader evaluate before you use it"
-        return Finding("decisions", f"{name} answered with p = {sure:.2f}", mend, is_advice=True)
-    return Finding("decisions", f"{name} answered, p = {sure:.2f}")
+        return CheckFinding("decisions", f"{name} answered with p = {sure:.2f}", mend, is_advice=True)
+    return CheckFinding("decisions", f"{name} answered, p = {sure:.2f}")
 
 
-def _asked_llm(settings: Settings) -> Finding:
+def _asked_llm(settings: Settings) -> CheckFinding:
     from reward_server.llm.base import LlmFailed
     from reward_server.llm.build import ping
 
@@ -294,14 +296,14 @@ def _asked_llm(settings: Settings) -> Finding:
     try:
         answered = asyncio.run(ping(settings))
     except LlmFailed as failed:
-        return Finding("llm", f"{named} did not answer: {failed.kind}", MENDS.get(failed.kind, "try again later"))
+        return CheckFinding("llm", f"{named} did not answer: {failed.kind}", MENDS.get(failed.kind, "try again later"))
     if answered is None:
         mend = "set the provider and the model with LABS_LLM_PROVIDER and LABS_LLM_MODEL; see docs/providers.md"
-        return Finding("llm", "none to ask", mend, is_advice=True)
-    return Finding("llm", f"{named} answered as {answered}")
+        return CheckFinding("llm", "none to ask", mend, is_advice=True)
+    return CheckFinding("llm", f"{named} answered as {answered}")
 
 
-CHECKS: dict[str, Callable[[Settings], Finding]] = {
+CHECKS: dict[str, Callable[[Settings], CheckFinding]] = {
     "python": _python,
     "settings": _settings,
     "encoder": _encoder,

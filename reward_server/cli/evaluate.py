@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -17,9 +18,9 @@ from reward_server.cli.tables import wide_console
 from reward_server.errors import InvalidRequest, LabsError
 
 if TYPE_CHECKING:
-    from reward_server.offline.run import Task
+    from reward_server.offline.run import ScoringTask
     from reward_server.offline.scoring import Summary
-    from reward_server.offline.workers import Engine, Setup
+    from reward_server.offline.workers import Setup, WorkerPool
     from scenarios.library import Library
 
 FORMAT_NAMES = (
@@ -41,6 +42,14 @@ def evaluate(
         str | None, typer.Option(help="Collection of rows that name none; `./labs scenarios list` has them.")
     ] = None,
     scenario: Annotated[str | None, typer.Option(help="Scenario of rows that name none.")] = None,
+    rubric: Annotated[
+        Path | None,
+        typer.Option(
+            help="Judge all rows by this rubric without a persona, whatever scenario they name; docs/rubrics.md.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for results and report, or one file: .jsonl or .parquet.")] = Path(
         "evaluation"
     ),
@@ -85,12 +94,15 @@ def evaluate(
     from reward_server.offline.workers import Setup
     from reward_server.settings import load_settings
 
-    task = task_of(collection, scenario, format_name, agent_role, agent_speaker)
+    task = with_rubric(task_of(collection, scenario, format_name, agent_role, agent_speaker), rubric)
+    if rubric is not None and persona_answers:
+        raise InvalidRequest("--persona-answers needs a scenario: leave out --rubric")
     settings = load_settings({"data": data})
     check_out(out)
     console = wide_console()
     with interruption_told(out, partial(holds_results, journal_of(out))):
-        library_of(root or settings.scenarios, collection, scenario)
+        if rubric is None:
+            library_of(root or settings.scenarios, collection, scenario)
         made = engine_of(engine, Setup(settings, root, task, persona_answers), workers)
         with shown(console) as report:
             rows = islice(rows_of(source, split), limit)
@@ -107,28 +119,47 @@ def evaluate(
         raise LabsError("nothing was scored")
 
 
-def engine_of(name: str, setup: Setup, workers: int | None) -> Engine:
+def with_rubric(task: ScoringTask, path: Path | None) -> ScoringTask:
+    """The task, by the rubric of a file if there is one."""
+    if path is None:
+        return task
+    if task.scenario is not None:
+        raise InvalidRequest("--rubric judges all rows: leave out --collection and --scenario")
+    from scenarios.given import rubric_of_file
+    from scenarios.yamlfile import ScenarioFileError
+
+    try:
+        return replace(task, rubric=rubric_of_file(path))
+    except ScenarioFileError as error:
+        raise InvalidRequest(str(error)) from None
+
+
+def engine_of(name: str, setup: Setup, workers: int | None) -> WorkerPool:
     """Who scores, from what the caller wrote."""
-    from reward_server.offline.on_ray import RayEngine
-    from reward_server.offline.workers import LocalEngine
+    from reward_server.offline.on_ray import RayWorkerPool
+    from reward_server.offline.workers import LocalWorkerPool
 
     if name == "ray":
-        return RayEngine(setup, workers or os.cpu_count() or 1)
+        return RayWorkerPool(setup, workers or os.cpu_count() or 1)
     if name != "local":
         raise InvalidRequest("--engine must be local or ray")
     if workers is not None:
         raise InvalidRequest("--workers needs --engine ray")
-    return LocalEngine(setup)
+    return LocalWorkerPool(setup)
 
 
 def _say(console: Console, summary: Summary, out: Path) -> None:
     from reward_server.offline.output import is_file
     from reward_server.offline.report import ALL_EQUAL
+    from reward_server.scoring.scorer import NEEDS_A_MODEL
 
     mean = f", mean reward {summary.rewards / summary.scored:.3f}" if summary.scored else ""
     where = f", report in {out / 'report.md'}" if not is_file(out) else f": {out}" if summary.scored else ""
     lines = [f"{summary.scored} of {summary.scored + summary.failed} conversations scored{mean}{where}"]
     lines += [ALL_EQUAL] if summary.all_equal else []
+    if summary.undecided:
+        listed = ", ".join(f"{name} ({count})" for name, count in sorted(summary.undecided.items()))
+        lines.append(f"  not decided, so they count for nothing: {listed}. {NEEDS_A_MODEL}")
     lines += [f"  not scored: {count} × {code}" for code, count in sorted(summary.errors.items())]
     lines += [f"    {error}" for error in summary.first_errors]
     lines += [
@@ -148,17 +179,17 @@ def score(context: typer.Context) -> None:
 
 def task_of(
     collection: str | None, scenario: str | None, format_name: str, agent_role: str, agent_speaker: list[str] | None
-) -> Task:
+) -> ScoringTask:
     """How rows are read, from what the caller wrote."""
     from reward_server.offline.formats import FORMATS, Speakers
-    from reward_server.offline.run import Task
+    from reward_server.offline.run import ScoringTask
 
     if format_name != "auto" and format_name not in FORMATS:
         raise InvalidRequest(f"unknown format {format_name}: use one of auto, {', '.join(FORMATS)}")
     if agent_role not in ("assistant", "user"):
         raise InvalidRequest("--agent-role must be assistant or user")
     speakers = tuple(agent_speaker or (("user",) if agent_role == "user" else ()))
-    return Task(collection, scenario, format_name, Speakers(speakers))
+    return ScoringTask(collection, scenario, format_name, Speakers(speakers))
 
 
 def library_of(root: Path | None, collection: str | None, scenario: str | None) -> Library:

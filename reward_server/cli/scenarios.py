@@ -144,7 +144,7 @@ def _examiner(library: Library, root: Path | None, seeds: int, probing: int) -> 
     from reward_server.exam.run import Examiner
     from reward_server.server.engine import offline_engine
     from reward_server.settings import load_settings
-    from scenarios.library import labelled_turns, natural_agents
+    from scenarios.library import breaches, labelled_turns, natural_agents
 
     with offline_engine(load_settings(), library) as engine:
         examiner = Examiner(
@@ -154,6 +154,7 @@ def _examiner(library: Library, root: Path | None, seeds: int, probing: int) -> 
             temperaments=load_temperaments(),
             natural=natural_agents(library, root),
             turns=labelled_turns(library, root),
+            breaches=breaches(library, root),
             seeds=tuple(range(1, seeds + 1)),
             probing_turns=probing,
         )

@@ -29,7 +29,7 @@ from scenarios.spelling import counted
 
 if TYPE_CHECKING:
     from reward_server.api.context import Services
-    from reward_server.server.standby import Place
+    from reward_server.server.standby import ListeningAddress
     from scenarios.library import Catalog
 
 BACKLOG = 2048
@@ -77,11 +77,11 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
     from reward_server.server.http_protocol import BoundedHttpProtocol
     from reward_server.server.signals import Signals
     from reward_server.server.socket_protocol import MAX_MESSAGE_BYTES, PING_S, PONG_S
-    from reward_server.server.standby import Place, Relieved
+    from reward_server.server.standby import ListeningAddress, Relieved
     from reward_server.server.stopping import Stopping
 
     is_first = not (standby or settings.anchors.exists())
-    place = Place(settings, partial(bind, settings.host, settings.port))
+    place = ListeningAddress(settings, partial(bind, settings.host, settings.port))
     async with AsyncExitStack() as stack:
         if not standby:
             _take(place, stack, settings)
@@ -131,7 +131,7 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
     return signals.first
 
 
-def _take(place: Place, stack: AsyncExitStack, settings: Settings) -> None:
+def _take(place: ListeningAddress, stack: AsyncExitStack, settings: Settings) -> None:
     """Bind the address; if a Labs server has it, the error says so."""
     try:
         place.bind(stack)

@@ -21,7 +21,7 @@ from reward_server.errors import InvalidRequest, UnusableModel
 from reward_server.program import as_called
 
 if TYPE_CHECKING:
-    from reward_server.fitting.reward_model.train import Task, Trained
+    from reward_server.fitting.reward_model.train import Trained, TrainingTask
     from reward_server.reward_models.conversation import Reads
     from reward_server.reward_models.dataset import Dataset
     from reward_server.settings import Settings
@@ -100,7 +100,7 @@ Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class TrainOptions:
     """What a call of `train` asks for, by the names of its options."""
 
     source: Path | None
@@ -168,13 +168,13 @@ class Wanted:
             json.dumps([settings.database, self.lab, self.all_labs, self.version]).encode()
         ).hexdigest()
 
-    def task(self, settings: Settings) -> Task:
+    def task(self, settings: Settings) -> TrainingTask:
         """The same in the terms of the job."""
         from reward_server.clock import SystemClock
         from reward_server.fitting.reward_model.head_training import Recipe
-        from reward_server.fitting.reward_model.train import Task
+        from reward_server.fitting.reward_model.train import TrainingTask
 
-        return Task(
+        return TrainingTask(
             out=self.out,
             encoder=settings.encoder,
             created=SystemClock().now(),
@@ -193,9 +193,9 @@ class Wanted:
         )
 
     def _open_data(self) -> Dataset | None:
-        from reward_server.fitting.reward_model.read import Reading, read_folder
+        from reward_server.fitting.reward_model.read import RowOptions, read_folder
 
-        return None if self.style_data is None else read_folder(self.style_data, Reading(ties=self.ties))
+        return None if self.style_data is None else read_folder(self.style_data, RowOptions(ties=self.ties))
 
 
 def told(out: Path) -> AbstractContextManager[None]:
@@ -203,7 +203,7 @@ def told(out: Path) -> AbstractContextManager[None]:
     return interruption_told(out, partial(_is_kept, out))
 
 
-def run(wanted: Wanted, settings: Settings) -> Trained:
+def run(wanted: TrainOptions, settings: Settings) -> Trained:
     """Read the data and train; the artefact lies in the folder that was asked for.
 
     Raises:
@@ -281,7 +281,7 @@ def _refuse_finished(out: Path) -> None:
         )
 
 
-def _trained(dataset: Dataset, task: Task, settings: Settings, report: Report) -> Trained:
+def _trained(dataset: Dataset, task: TrainingTask, settings: Settings, report: Report) -> Trained:
     from reward_server.fitting.reward_model.interrupted import is_interrupted
     from reward_server.fitting.reward_model.tools import tools_on
     from reward_server.fitting.reward_model.train import train

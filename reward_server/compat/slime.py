@@ -20,7 +20,7 @@ from reward_server.api.router import Router
 from reward_server.auth.scopes import Scope
 from reward_server.compat import examples
 from reward_server.compat.scoring import scored
-from reward_server.compat.target import Label, Target, target_of, transcript, without_special_tokens
+from reward_server.compat.target import Label, TargetLabel, target_of, transcript, without_special_tokens
 from trainer_client.wire import EvaluateRequest, Message, RequestModel, ResponseModel, Reward
 
 router = Router(prefix=f"{API_PREFIX}/compat", tags=["doors"])
@@ -86,7 +86,7 @@ async def slime_reward(request: Request, lab: Caller, query: Annotated[SlimeQuer
     return json_response(to_json({**kept, "request_id": request.state.request_id}))
 
 
-def _target(sample: SlimeSample) -> Target:
+def _target(sample: SlimeSample) -> TargetLabel:
     target = target_of(sample.label, "label")
     if target.messages or isinstance(sample.prompt, str):
         return target

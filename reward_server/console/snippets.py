@@ -25,7 +25,7 @@ class Snippet:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SnippetTarget:
     """Whose scenario is meant, at which server."""
 
     url: str
@@ -51,7 +51,7 @@ class Place:
         return f'from openai import OpenAI\n\nclient = OpenAI(base_url="{self.url}/v1", api_key="{key}")'
 
 
-def to_begin(place: Place) -> list[Snippet]:
+def to_begin(place: SnippetTarget) -> list[Snippet]:
     """How to begin an episode and send a first message."""
     body = json.dumps({"collection_slug": place.collection, "scenario_slug": place.scenario})
     said = json.dumps({"messages": [{"role": "user", "content": "Hello! What can I do for you?"}]})
@@ -82,7 +82,7 @@ def to_begin(place: Place) -> list[Snippet]:
     ]
 
 
-def to_score(place: Place, messages: Sequence[Json]) -> list[Snippet]:
+def to_score(place: SnippetTarget, messages: Sequence[Json]) -> list[Snippet]:
     """How to have exactly this conversation scored."""
     body = {"collection_slug": place.collection, "scenario_slug": place.scenario, "messages": messages}
     listed = _python(messages)

@@ -12,7 +12,7 @@ from reward_server.api.credentials import Credentials
 from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
 from reward_server.auth.pepper import pepper_of
 from reward_server.console.forms import Form, form_of
-from reward_server.console.session import COOKIE, Session, Sessions
+from reward_server.console.session import COOKIE, BrowserSession, Sessions
 from reward_server.errors import Forbidden
 
 _STATE = "console_sessions"
@@ -28,7 +28,7 @@ class Visit:
     request: Request
     services: Services
     sessions: Sessions
-    session: Session
+    session: BrowserSession
     is_new: bool
     """Whether the browser has to be given the cookie of the session."""
     lab: Lab

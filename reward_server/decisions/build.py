@@ -6,24 +6,24 @@ import os
 from collections.abc import Mapping
 
 from reward_server.clock import Clock, SystemClock
-from reward_server.decisions.kept import Kept
+from reward_server.decisions.kept import DecisionCache
 from reward_server.decisions.local import Cosine, LocalDecisions
 from reward_server.decisions.model import DecisionModel
-from reward_server.decisions.questions import DecisionProvider, Predicate
+from reward_server.decisions.questions import DecisionProvider, YesNoQuestion
 from reward_server.errors import ConfigurationError
 from reward_server.llm.budget import Ledger
 from reward_server.llm.build import NO_KEY, budget_of, check_url, checked_key, limits_of
-from reward_server.llm.caller import Meter
+from reward_server.llm.caller import CallMeter
 from reward_server.settings import Settings
 
 
 def decision_model(
     settings: Settings,
     cosine: tuple[Cosine, str],
-    kept: Kept | None = None,
+    kept: DecisionCache | None = None,
     ledger: Ledger | None = None,
     *,
-    meter: Meter | None = None,
+    meter: CallMeter | None = None,
     clock: Clock | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> DecisionModel | None:
@@ -82,6 +82,6 @@ async def ping(model: DecisionModel) -> float:
     Raises:
         LlmFailed: it gave no answer.
     """
-    asked = {"ready": Predicate("Is the door described as open?")}
+    asked = {"ready": YesNoQuestion("Is the door described as open?")}
     found = await model.decide({"text": "The door is open."}, asked, lab_id="operator")
     return found["ready"].yes

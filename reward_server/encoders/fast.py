@@ -25,7 +25,7 @@ from reward_server.encoders.minilm import (
     TOKENS_PER_PACK,
     TONE_LAYERS,
     WIDTH,
-    Checkpoint,
+    EncoderCheckpoint,
     MiniLmEncoder,
     in_packs,
     packaged_folder,
@@ -109,7 +109,7 @@ def load_packaged_fast(precision: Precision = "auto") -> FastEncoder:
     return fast_encoder(read_checkpoint(packaged_folder()), precision)
 
 
-def fast_encoder(checkpoint: Checkpoint, precision: Precision = "auto") -> FastEncoder:
+def fast_encoder(checkpoint: EncoderCheckpoint, precision: Precision = "auto") -> FastEncoder:
     """Choose what this machine computes best, and measure whether it is exact."""
     weights, tokenizer, version = checkpoint
     exact = MiniLmEncoder(weights, tokenizer, version, MAX_TOKENS, tone=True)

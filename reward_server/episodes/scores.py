@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from reward_server.episodes.history import Line
+from reward_server.episodes.history import HistoryLine
 from reward_server.episodes.machine import agent_role
 from reward_server.scoring.breakdown import breakdown
 from reward_server.scoring.config import read_config, without_calibration
@@ -32,7 +32,9 @@ def check_reward_config(scorer: Scorer, given: RewardConfig | None) -> None:
     scorer.check(without_calibration(read_config(given)))
 
 
-def request_of(scorer: Scorer, episode: EpisodeRow, log: Sequence[Line], given: RewardConfig | None) -> ScoreRequest:
+def request_of(
+    scorer: Scorer, episode: EpisodeRow, log: Sequence[HistoryLine], given: RewardConfig | None
+) -> ScoreRequest:
     """What is to be scored; a turn's own config wins over the episode's."""
     where, role = (episode.collection, episode.scenario), agent_role(episode.observation_role)
     transcript = scorer.read(*where, list(map(_spoken, log)), role)
@@ -61,5 +63,5 @@ class _Spoken:
     tool_calls: Sequence[ToolCall] | None
 
 
-def _spoken(line: Line) -> _Spoken:
+def _spoken(line: HistoryLine) -> _Spoken:
     return _Spoken(line.role, line.content, [ToolCall.model_validate(call) for call in line.tool_calls or ()])

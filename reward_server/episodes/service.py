@@ -25,10 +25,10 @@ from reward_server.episodes.batches import (
     of_item,
     results_of,
 )
-from reward_server.episodes.in_play import InPlay, Loaded
+from reward_server.episodes.in_play import InPlay, LoadedEpisode
 from reward_server.episodes.machine import TerminalReason
 from reward_server.episodes.scores import check_reward_config
-from reward_server.episodes.stage import Stage, choose_persona
+from reward_server.episodes.stage import PersonaStage, choose_persona
 from reward_server.episodes.turns import Step, Turns
 from reward_server.errors import EpisodeExists, FieldProblem, InvalidRequest, LabsError
 from reward_server.ids import new_episode_id
@@ -46,7 +46,7 @@ MAX_METADATA_BYTES = 4096
 
 
 @dataclass(frozen=True)
-class Page:
+class EpisodePage:
     """Some of a lab's episodes, newest first."""
 
     bodies: list[Body]
@@ -61,7 +61,7 @@ class EpisodeService:
         *,
         store: Store,
         catalog: Catalog,
-        stage: Stage,
+        stage: PersonaStage,
         scorer: Scorer,
         idempotency: Idempotency,
         clock: Clock,
@@ -190,7 +190,7 @@ class EpisodeService:
 
         await self._store.write(begin)
         for row in rows:
-            self.in_play.keep(Loaded(row, ()))
+            self.in_play.keep(LoadedEpisode(row, ()))
         self._metrics.episodes_started.inc(len(rows))
 
     def _scenario(self, lab: Lab, request: CreateEpisodeRequest) -> PublicScenario:
@@ -242,7 +242,7 @@ class EpisodeService:
         collection: str | None,
         scenario: str | None,
         status: EpisodeStatus | None,
-    ) -> Page:
+    ) -> EpisodePage:
         """The lab's episodes, newest first."""
         now = self._clock.now()
         async with self._store.reading() as unit:
@@ -262,7 +262,7 @@ class EpisodeService:
         bodies = [for_key(lab, documents.transcript(row, turns[row.episode_id], now, version)) for row in shown]
         last = rows[limit - 1] if len(rows) > limit else None
         following = PageEnd(last.created_at, last.episode_id) if last else None
-        return Page(bodies, following)
+        return EpisodePage(bodies, following)
 
     async def end(self, lab: Lab, episode_id: str) -> Body:
         """End an active episode; one that is complete stays as it is."""
@@ -280,7 +280,7 @@ class EpisodeService:
             entry.answer(body)
             return for_key(lab, body)
 
-    async def _load(self, lab: Lab, episode_id: str) -> Loaded:
+    async def _load(self, lab: Lab, episode_id: str) -> LoadedEpisode:
         [loaded] = await self._turns.load(lab, [episode_id])
         if isinstance(loaded, LabsError):
             raise loaded

@@ -47,7 +47,7 @@ def choose_persona(scenario: PublicScenario, wanted: str | None, seed: int) -> s
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class PersonaInput:
     """What was said to a persona: an agent turn, after the persona's own lines so far."""
 
     episode: EpisodeRow
@@ -55,7 +55,7 @@ class Said:
     earlier: Sequence[str]
 
 
-class Stage:
+class PersonaStage:
     """Plays the personas of all scenarios."""
 
     def __init__(
@@ -83,7 +83,7 @@ class Stage:
         return await self._play(partial(simulator.open, seed))
 
     async def replies(
-        self, all_said: Sequence[Said], then: Callable[[int, Reply], T]
+        self, all_said: Sequence[PersonaInput], then: Callable[[int, Reply], T]
     ) -> list[tuple[Reply, T] | LabsError]:
         """The answers in as many episodes, each with what `then` makes of it; each fails alone.
 
@@ -110,14 +110,14 @@ class Stage:
         found = [await jobs[0]] if len(jobs) == 1 else await asyncio.gather(*jobs)
         return [_failed(each) if isinstance(each, Exception) else each for each in chain.from_iterable(found)]
 
-    def _act(self, said: Said) -> Callable[[], Reply]:
+    def _act(self, said: PersonaInput) -> Callable[[], Reply]:
         """What a thread has to do for an answer."""
         episode = said.episode
         simulator = self._simulator(episode.collection, episode.scenario, episode.persona_slug)
         state = PersonaState.from_json(episode.persona_state)
         return partial(simulator.reply, state, said.turn, episode.seed, said.earlier[-1] if said.earlier else "")
 
-    async def _worded(self, wording: Wording, said: Said, reply: Reply | LabsError) -> Reply | LabsError:
+    async def _worded(self, wording: Wording, said: PersonaInput, reply: Reply | LabsError) -> Reply | LabsError:
         """The reply in a language model's words, where they say the same."""
         if isinstance(reply, LabsError):
             return reply

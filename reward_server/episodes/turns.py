@@ -25,10 +25,10 @@ from reward_server.auth.idempotency import Body, Keep, fingerprint
 from reward_server.auth.lab import Lab
 from reward_server.clock import Clock
 from reward_server.episodes import documents, machine
-from reward_server.episodes.history import AnsweredTurn, Line, NewTurn, align, without_preamble
-from reward_server.episodes.in_play import InPlay, Loaded
+from reward_server.episodes.history import AnsweredTurn, HistoryLine, NewTurn, align, without_preamble
+from reward_server.episodes.in_play import InPlay, LoadedEpisode
 from reward_server.episodes.scores import TurnScore, check_reward_config, request_of, shown, unscored
-from reward_server.episodes.stage import Said, Stage
+from reward_server.episodes.stage import PersonaInput, PersonaStage
 from reward_server.errors import (
     EpisodeComplete,
     EpisodeNotFound,
@@ -41,7 +41,7 @@ from reward_server.errors import (
 from reward_server.ids import IdPrefix, is_id, new_token
 from reward_server.scoring.scored import Unscored
 from reward_server.scoring.scorer import Begun, Scorer, ScoreRequest
-from reward_server.shared_state.in_flight import Entry, InFlightTurns
+from reward_server.shared_state.in_flight import InFlightTurns, TurnEntry
 from reward_server.shared_state.locks import Busy, Locks
 from reward_server.store.records import EpisodeRow, EpisodeStatus, TurnRow
 from reward_server.store.store import Store
@@ -62,9 +62,9 @@ class Step:
         self.episode_id = episode_id
         self.request = request
         self.messages = lines_of(request.messages)
-        self.entry: Entry[Body] | None = None
-        self.loaded: Loaded | None = None
-        self.message: Line | None = None
+        self.entry: TurnEntry[Body] | None = None
+        self.loaded: LoadedEpisode | None = None
+        self.message: HistoryLine | None = None
         """The new message of the agent, once it is known to be one."""
         self.outcome: Body | LabsError | None = None
 
@@ -93,7 +93,7 @@ class Step:
         else:
             self.message = aligned.message
 
-    def goes_on_from(self, kept: Loaded) -> bool:
+    def goes_on_from(self, kept: LoadedEpisode) -> bool:
         """Whether the messages bring a new turn to the episode as it is kept here; then that is what is played."""
         try:
             aligned = align(self.messages, machine.log_of(kept.row, kept.turns))
@@ -123,7 +123,7 @@ class Step:
         self.loaded, self.message, self.outcome = None, None, outcome
 
     @property
-    def _episode(self) -> Loaded:
+    def _episode(self) -> LoadedEpisode:
         if self.loaded is None:
             raise RuntimeError("the episode is not loaded yet")
         return self.loaded
@@ -134,19 +134,19 @@ class _New:
     """A turn to be played: of an episode as it was loaded, with what the agent says."""
 
     step: Step
-    loaded: Loaded
-    message: Line
+    loaded: LoadedEpisode
+    message: HistoryLine
     tools: Sequence[Tool]
 
     @property
-    def said(self) -> Said:
+    def said(self) -> PersonaInput:
         """What the persona hears, and what it said before."""
         heard = AgentTurn(utterance(self.message.content).text, valid_tool_ids(_calls(self.message), self.tools))
-        return Said(
+        return PersonaInput(
             self.loaded.row, heard, [self.loaded.row.opening, *(turn.observation for turn in self.loaded.turns)]
         )
 
-    def log(self, reply: Reply | None = None) -> list[Line]:
+    def log(self, reply: Reply | None = None) -> list[HistoryLine]:
         """The conversation with this turn."""
         said = None if reply is None else reply.text
         return machine.log_with(self.loaded.row, self.loaded.turns, self.message, said)
@@ -169,7 +169,7 @@ class Turns:
         *,
         store: Store,
         catalog: Catalog,
-        stage: Stage,
+        stage: PersonaStage,
         scorer: Scorer,
         clock: Clock,
         metrics: Metrics,
@@ -202,7 +202,7 @@ class Turns:
             for step in steps:
                 step.settle()
 
-    async def load(self, lab: Lab, episode_ids: Sequence[str]) -> list[Loaded | LabsError]:
+    async def load(self, lab: Lab, episode_ids: Sequence[str]) -> list[LoadedEpisode | LabsError]:
         """The lab's episodes; another lab's, an expired and an unknown one are all not found."""
         known = [each for each in episode_ids if is_id(each, IdPrefix.EPISODE)]
 
@@ -371,31 +371,31 @@ def check_roles(messages: Sequence[Message]) -> None:
             raise InvalidRequest(errors=[problem])
 
 
-def lines_of(messages: Sequence[Message]) -> list[Line]:
+def lines_of(messages: Sequence[Message]) -> list[HistoryLine]:
     """The messages of the two parties, and those in front. What tools answered the agent is part of its turn."""
     return [_line_of(message) for message in messages if message.role != "tool"]
 
 
-def _line_of(message: Message) -> Line:
+def _line_of(message: Message) -> HistoryLine:
     """A message as the log has it."""
     calls = None if message.tool_calls is None else tuple(c.model_dump(exclude_none=True) for c in message.tool_calls)
-    return Line(message.role, message.content, calls)
+    return HistoryLine(message.role, message.content, calls)
 
 
-def _calls(message: Line) -> list[ToolCall]:
+def _calls(message: HistoryLine) -> list[ToolCall]:
     given = [ToolCall.model_validate(call) for call in message.tool_calls or ()]
     return [*given, *utterance(message.content).calls]
 
 
-def _usable(lab: Lab, row: EpisodeRow | None, turns: Sequence[TurnRow], *, now: datetime) -> Loaded | LabsError:
+def _usable(lab: Lab, row: EpisodeRow | None, turns: Sequence[TurnRow], *, now: datetime) -> LoadedEpisode | LabsError:
     if row is None or row.status_at(now) is EpisodeStatus.EXPIRED:
         return EpisodeNotFound()
     if not lab.may_use(row.collection):
         return Forbidden("This API key has no access to the collection of this episode.")
-    return Loaded(row, turns)
+    return LoadedEpisode(row, turns)
 
 
-def _turn_row(after: EpisodeRow, message: Line, observation: str, score: TurnScore, body: Body) -> TurnRow:
+def _turn_row(after: EpisodeRow, message: HistoryLine, observation: str, score: TurnScore, body: Body) -> TurnRow:
     """What is stored of a turn."""
     calls = list(message.tool_calls or ())
     return TurnRow(

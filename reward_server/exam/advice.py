@@ -6,13 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from reward_server.exam.breaches import Unfired
 from reward_server.exam.explain import why_unmet
 from reward_server.exam.marks import Mark
-from reward_server.exam.play import Play, Told
+from reward_server.exam.play import ElicitedFact, Play
 from reward_server.exam.questions import Understanding
 from reward_server.exam.report import LIMITS, Advice, Figures
 from scenarios.exam import BAD, NATURAL
 from scenarios.library import SealedScenario
+from scenarios.spelling import counted
 
 _SHOWN = 12
 _ORDER_HINTS = {
@@ -30,12 +32,14 @@ class Findings:
     pairs: Sequence[tuple[Play, Mark]]
     heard: Understanding
     leaks: Sequence[str]
-    drawn_out: Sequence[Told]
+    drawn_out: Sequence[ElicitedFact]
     """Open facts told during probing."""
     never: Sequence[str]
     """Positive criteria that no agent met."""
     always: Sequence[str]
     """Criteria that every agent met."""
+    unfired: Sequence[Unfired] = ()
+    """Breaches, and examples of commitments that a cap rests on, that cost nothing."""
 
 
 def failures(found: Findings) -> tuple[Advice, ...]:
@@ -47,7 +51,8 @@ def failures(found: Findings) -> tuple[Advice, ...]:
         *_oracle(scenario, figures, pairs),
         *_bad_agents(scenario, figures, pairs),
         *_order(scenario, figures, pairs),
-        *_criteria(found.never, found.always),
+        *_criteria(scenario, found.never, found.always, pairs),
+        *_unfired(found.unfired),
     )
 
 
@@ -129,10 +134,23 @@ def _order(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Pla
     yield Advice(f"the order excellent > ok > poor does not hold: {means}", tuple(details))
 
 
-def _criteria(never: Sequence[str], always: Sequence[str]) -> Iterator[Advice]:
+def _criteria(
+    scenario: SealedScenario, never: Sequence[str], always: Sequence[str], pairs: Sequence[tuple[Play, Mark]]
+) -> Iterator[Advice]:
     if never:
         names = ", ".join(f"`{name}`" for name in never)
-        yield Advice(f"no scripted agent met {names}: let the oracle meet them, to show that it is possible")
+        _, oracle = next(pair for pair in pairs if pair[0].agent == "oracle")
+        missing = [criterion for criterion in scenario.secrets.rubric.criteria if criterion.id in never]
+        reasons = [f"`{each.id}`: {why}" for each in missing for why in why_unmet(scenario, each, oracle.record)]
+        message = f"no scripted agent met {names}: let the oracle meet them, to show that it is possible"
+        yield Advice(message, tuple(reasons))
     if always:
         names = ", ".join(f"`{name}`" for name in always)
         yield Advice(f"every scripted agent met {names}: such a criterion does not distinguish agents")
+
+
+def _unfired(unfired: Sequence[Unfired]) -> Iterator[Advice]:
+    written = [each for each in unfired if each.breach]
+    if written:
+        lines = tuple(map(str, written))
+        yield Advice(f"{counted(len(lines), 'line')} of `breaches` cost nothing", lines)

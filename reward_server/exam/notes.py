@@ -24,6 +24,7 @@ def notes(found: Findings) -> Iterator[Note]:
     yield from _bad_agents(found)
     yield from _drawn_out(found)
     yield from _misheard(found)
+    yield from _unfired(found)
 
 
 def _undecided(found: Findings) -> Iterator[Note]:
@@ -95,6 +96,13 @@ def _misheard(found: Findings) -> Iterator[Note]:
     if misses := found.heard.misses:
         many = f"{counted(len(misses), 'line')} {'was' if len(misses) == 1 else 'were'}"
         yield Note(f"add labelled turns, or make what is alike more different: {many} not understood as meant", misses)
+
+
+def _unfired(found: Findings) -> Iterator[Note]:
+    lines = tuple(str(each) for each in found.unfired if not each.breach)
+    if lines:
+        text = "reword examples that cost nothing, or allow questions (`also_questions`)"
+        yield Note(f"{text}: {counted(len(lines), 'example')} of a commitment with a cap", lines)
 
 
 def _named(names: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from scenarios.exam import BAD, NATURAL, ORACLE
 
 
 @dataclass(frozen=True)
-class Limits:
+class ExamThresholds:
     """What a scenario must reach."""
 
     oracle_at_least: float = 0.85
@@ -27,7 +27,7 @@ class Limits:
     leaks_at_most: int = 0
 
 
-LIMITS = Limits()
+LIMITS = ExamThresholds()
 LEVELS: Mapping[str, tuple[float, float]] = {"excellent": (0.70, 1.0), "ok": (0.25, 0.65), "poor": (0.0, 0.20)}
 """Where the mean rewards of the natural agents should lie. Missing it is a note, a wrong order is a failure."""
 

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import pstdev
 
 from personas.case.temperament import Temperament
 from personas.reading.reader import Reader
 from reward_server.exam.advice import Findings, failures
+from reward_server.exam.breaches import unfired
 from reward_server.exam.marks import Mark, Marker
 from reward_server.exam.notes import notes
 from reward_server.exam.play import Play, play
 from reward_server.exam.questions import understanding
 from reward_server.exam.report import Figures, ScenarioExam
-from scenarios.exam import Act, ScriptedAgent, agents, varied
+from scenarios.exam import ExamTurn, ScriptedAgent, agents, varied
 from scenarios.library import Library, SealedScenario
 from scenarios.probing import TURNS, probing_lines
-from scenarios.schema import NaturalAgents
+from scenarios.schema import Breach, NaturalAgents
 from scenarios.turns import LabelledTurn
 
 GROUP = 6
@@ -41,6 +42,8 @@ class Examiner:
     """Scenario name -> its natural agents; scenarios without any are checked on the other agents."""
     turns: Mapping[str, Sequence[LabelledTurn]]
     """Scenario name -> its labelled turns, of which those kept aside are measured on."""
+    breaches: Mapping[str, Sequence[Breach]] = field(default_factory=dict)
+    """Scenario name -> what must cost an agent that says it."""
     seeds: tuple[int, ...] = (1, 2)
     probing_turns: int = TURNS
 
@@ -74,7 +77,8 @@ class Examiner:
             always_met=len(always),
         )
         pairs = list(zip(plays, marks, strict=True))
-        found = Findings(scenario, figures, pairs, heard, leaks, drawn_out, never, always)
+        silent = unfired(scenario, self.breaches.get(scenario.name, ()), self.reader)
+        found = Findings(scenario, figures, pairs, heard, leaks, drawn_out, never, always, silent)
         return ScenarioExam(figures, failures(found), tuple(notes(found)), time.monotonic() - started)
 
     def _agents(self, scenario: SealedScenario) -> dict[str, ScriptedAgent]:
@@ -105,7 +109,7 @@ class Examiner:
         found: list[Play] = []
         used = 0
         while used < len(lines):
-            agent = ScriptedAgent("prober", tuple(Act(line) for line in lines[used:]))
+            agent = ScriptedAgent("prober", tuple(ExamTurn(line) for line in lines[used:]))
             found.append(play(scenario, self._default(scenario), agent, self.reader, len(found) + 1))
             used += max(1, found[-1].turns)
         return found

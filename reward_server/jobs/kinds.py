@@ -58,11 +58,11 @@ class LineReader:
 
         return await self._made(request, line)
 
-    async def named(self, item: Item) -> tuple[str, dict[str, Any]]:
+    async def named(self, item: JobItem) -> tuple[str, dict[str, Any]]:
         """The id of an item whose request has none, and the rest of its line."""
         return await self._made(lambda line: self._split(item.index, line), item.line)
 
-    async def read_named(self, model: type[M], item: Item, defaults: Mapping[str, Any]) -> tuple[str, M]:
+    async def read_named(self, model: type[M], item: JobItem, defaults: Mapping[str, Any]) -> tuple[str, M]:
         """The id of an item whose request has none, and the request of the rest, as `read` reads it."""
 
         def request(line: bytes) -> tuple[str, M]:
@@ -89,7 +89,7 @@ class LineReader:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class JobItem:
     """One line of a job's input."""
 
     index: int
@@ -121,7 +121,7 @@ class WholeFile:
     """Of an attempt."""
 
 
-class Kind(Protocol):
+class JobKind(Protocol):
     """A type of jobs."""
 
     @property
@@ -135,12 +135,12 @@ class Kind(Protocol):
     async def check(self, lab: Lab, params: JsonObject) -> None:
         """Refuse, before any work, what cannot be done; `LabsError` says why."""
 
-    async def run(self, work: Work, items: Sequence[Item], record: Record) -> None:
+    async def run(self, work: Work, items: Sequence[JobItem], record: Record) -> None:
         """Do these items and record all of them."""
 
 
 @runtime_checkable
-class Collector(Protocol):
+class CollectingKind(Protocol):
     """A kind that finds its items itself, where none are given."""
 
     def check_input(self, params: JsonObject) -> None:

@@ -16,7 +16,7 @@ from reward_server.clock import Clock, next_midnight, to_iso
 from reward_server.errors import Conflict, FieldProblem, InvalidRequest, JobNotFound, TooManyAtOnce
 from reward_server.ids import IdPrefix, is_id, new_id
 from reward_server.jobs.files import FileService
-from reward_server.jobs.kinds import Collector, Kind
+from reward_server.jobs.kinds import CollectingKind, JobKind
 from reward_server.jobs.report import report
 from reward_server.store.job_records import FileRow, JobRow, JobStatus
 from reward_server.store.records import JsonObject, PageEnd
@@ -47,7 +47,7 @@ class JobService:
         *,
         store: Store,
         files: FileService,
-        kinds: Mapping[str, Kind],
+        kinds: Mapping[str, JobKind],
         idempotency: Idempotency,
         clock: Clock,
         wake: Callable[[], None],
@@ -169,7 +169,7 @@ class JobService:
 
     async def _input(self, lab: Lab, request: JobRequest, params: JsonObject) -> Submission:
         kind = self._kinds[request.type]
-        if isinstance(kind, Collector) and (request.items is not None or request.file_id is not None):
+        if isinstance(kind, CollectingKind) and (request.items is not None or request.file_id is not None):
             kind.check_input(params)
         if request.items is not None and request.file_id is not None:
             raise InvalidRequest(errors=[FieldProblem(("items",), ONE_INPUT)])
@@ -177,7 +177,7 @@ class JobService:
             file = await self._files.find(lab, request.file_id)
         elif request.items is not None:
             file = await self._files.store(lab, GIVEN, _lines(request.items))
-        elif isinstance(kind, Collector):
+        elif isinstance(kind, CollectingKind):
             file = await self._files.store(lab, GIVEN, kind.collect(lab, params))
         else:
             raise InvalidRequest(errors=[FieldProblem(("items",), ONE_INPUT)])
@@ -200,7 +200,7 @@ class JobService:
         )
 
 
-def _total(kind: Kind, file: FileRow) -> int:
+def _total(kind: JobKind, file: FileRow) -> int:
     """How many items a file is; `InvalidRequest` where it has too many lines."""
     if kind.whole is None:
         return file.lines

@@ -30,7 +30,7 @@ from reward_server.errors import (
     LeaseLost,
     StoreUnavailable,
 )
-from reward_server.jobs.kinds import Item, Kind, Work, failed, failed_by, passing_codes
+from reward_server.jobs.kinds import JobItem, JobKind, Work, failed, failed_by, passing_codes
 from reward_server.limits.fair_threads import working_for
 from reward_server.limits.usage import UsageMeter
 from reward_server.logs.logger import get_logger
@@ -66,14 +66,14 @@ class Pace:
     slice_deadline_s: float = 300.0
 
 
-class Worker:
+class JobWorker:
     """One of those that do jobs."""
 
     def __init__(
         self,
         *,
         store: Store,
-        kinds: Mapping[str, Kind],
+        kinds: Mapping[str, JobKind],
         clock: Clock,
         metrics: Metrics,
         pace: Pace,
@@ -187,13 +187,13 @@ class Worker:
             log.error("job_failed", job=job.job_id, error=type(error).__name__)  # noqa: TRY400
             await self._failed(claim, LabsError.code, LabsError.default_message)
 
-    async def _items(self, claim: Claim) -> list[Item]:
+    async def _items(self, claim: Claim) -> list[JobItem]:
         if self._kinds[claim.job.type].whole is not None:
             # Such a kind reads the whole file itself, if it has one.
-            return [Item(index, claim.attempts[index], b"") for index in claim.indexes]
+            return [JobItem(index, claim.attempts[index], b"") for index in claim.indexes]
         async with self._store.reading() as unit:
             lines = await unit.files.lines(claim.job.lab_id, claim.job.file_id, claim.indexes)
-        return [Item(index, claim.attempts[index], lines[index]) for index in claim.indexes]
+        return [JobItem(index, claim.attempts[index], lines[index]) for index in claim.indexes]
 
     async def _require_some_of_the_day(self, job: JobRow) -> None:
         """`ComputeExhausted` where the lab has had as much text read today as it may."""

@@ -19,13 +19,23 @@ from reward_server.transcripts.transcript import Transcript
 from scenarios.library import SealedScenario
 from scenarios.schema import Criterion
 
-__all__ = ["AskedJudge", "Case", "ComputedJudge", "Evidence", "Judge", "JudgeFailed", "Outcome", "Status", "Verdict"]
+__all__ = [
+    "AskedJudge",
+    "Case",
+    "ComputedJudge",
+    "Evidence",
+    "Judge",
+    "JudgeFailed",
+    "Outcome",
+    "Verdict",
+    "VerdictStatus",
+]
 
 Party = Literal["agent", "persona"]
 MAX_QUOTE = 300
 
 
-class Status(StrEnum):
+class VerdictStatus(StrEnum):
     """What a verdict says. For a penalty, `met` means that the bad thing happened."""
 
     MET = "met"
@@ -48,7 +58,7 @@ class Verdict:
     """A criterion decided, or not. Private: its repr shows only the status."""
 
     criterion_id: str
-    status: Status
+    status: VerdictStatus
     value: float | None
     """How far it is met, 0 to 1; None when abstained."""
     evidence: tuple[Evidence, ...]
@@ -138,7 +148,7 @@ NOT_MET = Finding(0.0)
 def verdict(judge: Judge, criterion: Criterion, finding: Finding) -> Verdict:
     """The verdict that a finding amounts to."""
     value = round(min(1.0, max(0.0, finding.value)), 4)
-    status = Status.MET if value == 1.0 else Status.PARTIAL if value > 0 else Status.UNMET
+    status = VerdictStatus.MET if value == 1.0 else VerdictStatus.PARTIAL if value > 0 else VerdictStatus.UNMET
     evidence = finding.evidence if value > 0 else ()
     return Verdict(criterion.id, status, value, evidence, judge.name, judge.version)
 

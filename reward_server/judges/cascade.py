@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reward_server.judges.base import Status, Verdict
+from reward_server.judges.base import Verdict, VerdictStatus
 from scenarios.schema import Check, Criterion
 
 
@@ -54,7 +54,7 @@ def route(check: Check) -> str:
 
 def settles(criterion: Criterion, step: int, verdict: Verdict) -> bool:
     """Whether no further step is needed after this verdict."""
-    if verdict.status is Status.ABSTAINED or verdict.value is None:
+    if verdict.status is VerdictStatus.ABSTAINED or verdict.value is None:
         return False
     if step >= len(criterion.fallback):
         return True
@@ -64,4 +64,4 @@ def settles(criterion: Criterion, step: int, verdict: Verdict) -> bool:
 
 def better(standing: Verdict | None, verdict: Verdict) -> Verdict:
     """What stands after one more verdict: an abstention takes nothing back."""
-    return standing if standing is not None and verdict.status is Status.ABSTAINED else verdict
+    return standing if standing is not None and verdict.status is VerdictStatus.ABSTAINED else verdict

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from reward_server.judges.base import Evidence, Status, Verdict, occurs
+from reward_server.judges.base import Evidence, Verdict, VerdictStatus, occurs
 from reward_server.judges.reading import Answered
 from reward_server.transcripts.transcript import Transcript
 from scenarios.schema import Criterion
@@ -99,6 +99,6 @@ def verdicts_of(decision: Any, criteria: Sequence[Criterion], judge: str, versio
 
 def _verdict(entry: dict[str, Any], criterion: Criterion, judge: str, version: str) -> Verdict:
     value = entry["value"]
-    status = Status.MET if value == 1.0 else Status.PARTIAL if value > 0 else Status.UNMET
+    status = VerdictStatus.MET if value == 1.0 else VerdictStatus.PARTIAL if value > 0 else VerdictStatus.UNMET
     evidence = tuple(_evidence(each) for each in entry["evidence"])
     return Verdict(criterion.id, status, value, evidence, judge, version, entry["spread"])

@@ -37,7 +37,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Preference:
+class PairwisePreference:
     """What both orders together say."""
 
     winner: Winner
@@ -64,7 +64,7 @@ class PairwiseJudge:
 
     async def compare(
         self, scenario: SealedScenario, criteria: Sequence[Criterion], a: Transcript, b: Transcript, lab_id: str
-    ) -> Preference:
+    ) -> PairwisePreference:
         """Who is better by these criteria.
 
         Raises:
@@ -73,7 +73,7 @@ class PairwiseJudge:
             BodyTooLarge: one of the two is too long to be read.
         """
         if await asyncio.to_thread(_offends, a, b):
-            return Preference("tie", consistent=True)  # nothing that speaks to a judge is shown to one
+            return PairwisePreference("tie", consistent=True)  # nothing that speaks to a judge is shown to one
         try:
             return await self._compare(scenario, criteria, a, b, lab_id)
         except LlmFailed as failure:
@@ -83,10 +83,10 @@ class PairwiseJudge:
 
     async def _compare(
         self, scenario: SealedScenario, criteria: Sequence[Criterion], a: Transcript, b: Transcript, lab_id: str
-    ) -> Preference:
+    ) -> PairwisePreference:
         one, other = await asyncio.to_thread(lambda: [_shown(each, scenario, self._reader) for each in (a, b)])
         if one.text == other.text:
-            return Preference("tie", consistent=True)
+            return PairwisePreference("tie", consistent=True)
         system = _system(scenario, criteria)
         first, second = sorted((one, other), key=_digest)
         key = key_of(
@@ -106,8 +106,8 @@ class PairwiseJudge:
         labels = await self._cache.decision(key, lab_id, _usable, decide)
         said = [{"X": x, "Y": y}.get(label) for label, (x, y) in zip(labels, orders, strict=True)]
         if said[0] is not said[1]:
-            return Preference("tie", consistent=False)
-        return Preference("tie" if said[0] is None else "a" if said[0] is one else "b", consistent=True)
+            return PairwisePreference("tie", consistent=False)
+        return PairwisePreference("tie" if said[0] is None else "a" if said[0] is one else "b", consistent=True)
 
     async def _ask(self, system: str, shown: tuple[_Reading, _Reading], lab_id: str, number: int) -> Label:
         """The label of the better one in this order."""

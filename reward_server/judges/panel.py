@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from personas.case.schema import all_hold
 from reward_server.errors import BudgetExhausted, LabsError
-from reward_server.judges.base import AskedJudge, Case, ComputedJudge, JudgeFailed, Outcome, Status, Verdict
+from reward_server.judges.base import AskedJudge, Case, ComputedJudge, JudgeFailed, Outcome, Verdict, VerdictStatus
 from reward_server.judges.cascade import OpenQuestion, at_step, better, check_at, route, settles
 from reward_server.judges.soundness import is_sound
 from scenarios.schema import Criterion
@@ -24,7 +24,7 @@ Verdicts = Mapping[str, Verdict]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class PanelResult:
     """What could be decided here and now, and what is left."""
 
     verdicts: Verdicts
@@ -67,7 +67,7 @@ class Panel:
                 return f"gives the judge `{wanted.name}` options that it refuses"
         return None
 
-    def compute(self, case: Case, criteria: Sequence[Criterion]) -> Judged:
+    def compute(self, case: Case, criteria: Sequence[Criterion]) -> PanelResult:
         """Everything that can be decided here and now; blocking. The rest is to be asked.
 
         Raises:
@@ -77,7 +77,7 @@ class Panel:
         questions: list[OpenQuestion] = []
         for criterion in criteria:
             if not all_hold(criterion.given, case.record.elicited):
-                unmet = Verdict(criterion.id, Status.UNMET, 0.0, (), "state", "given")
+                unmet = Verdict(criterion.id, VerdictStatus.UNMET, 0.0, (), "state", "given")
                 verdicts[criterion.id] = unmet if self._is_known(criterion) else _abstained(criterion)
             else:
                 found = self._decide(case, OpenQuestion(criterion, 0))
@@ -85,7 +85,7 @@ class Panel:
                     questions.append(found)
                 else:
                     verdicts[criterion.id] = found
-        return Judged(verdicts, tuple(questions))
+        return PanelResult(verdicts, tuple(questions))
 
     async def ask(self, cases: Sequence[tuple[Case, Sequence[OpenQuestion]]]) -> list[Outcome]:
         """Per case the verdicts on its open questions, in their order, or the failure."""
@@ -161,7 +161,7 @@ class _State:
 
 
 def _abstained(criterion: Criterion) -> Verdict:
-    return Verdict(criterion.id, Status.ABSTAINED, None, (), "none", "1")
+    return Verdict(criterion.id, VerdictStatus.ABSTAINED, None, (), "none", "1")
 
 
 async def _asked(judge: AskedJudge, cases: Sequence[tuple[Case, Sequence[Criterion]]]) -> Sequence[Outcome]:

@@ -5,7 +5,10 @@ composites call it. It is an object, or a class or function without arguments th
 
 - `decide(case, criterion)`: decides checks `plugin: {name: …}`, in the scoring threads; or, where it is a coroutine
   function, `decide(cases)`, asked as `judges.base.AskedJudge` is; or
-- `estimate(cases)`: puts a number on whole conversations, as `judges.estimate.ConversationJudge`.
+- `estimate(cases)`: puts a number on whole conversations, as `judges.estimate.ConversationJudge`; or
+- `score_many(conversations)`: the same as a reward function of `trainer_client.rewards`.
+
+An operator may also name an object that no package offers, as `name=module:object`.
 
 One that decides may have `check_options(options)`, which raises on options of a scenario that it cannot use.
 
@@ -24,13 +27,16 @@ from typing import Any
 import structlog
 
 from reward_server.errors import ConfigurationError, JudgeFailed, LabsError
-from reward_server.judges.base import AskedJudge, Case, ComputedJudge, Finding, Outcome, Status, Verdict, verdict
+from reward_server.judges.base import AskedJudge, Case, ComputedJudge, Finding, Outcome, Verdict, VerdictStatus, verdict
 from reward_server.judges.estimate import ConversationJudge, Estimate
+from reward_server.judges.reward_plugin import RewardEstimates
 from reward_server.judges.soundness import is_sound
 from scenarios.schema import Criterion
 from scenarios.spelling import meant
 
 GROUP = "labs.judges"
+METHODS = ("decide", "estimate", "score_many")
+"""A judge has one of them."""
 BUILT_IN = frozenset(
     {"state", "rule", "local", "llm", "learned", "judge", "none", "rubric", "reward_model", "classifier"}
 )
@@ -60,6 +66,9 @@ def load_plugins(names: Sequence[str], installed: Iterable[EntryPoint] | None = 
         ConfigurationError: one line about what is missing, clashes, cannot be loaded or is no judge.
     """
     offers = list(entry_points(group=GROUP) if installed is None else installed) if names else []
+    pairs = [tuple(map(str.strip, name.partition("=")[::2])) for name in names]
+    offers += [EntryPoint(name, value, GROUP) for name, value in pairs if value]
+    names = [name for name, _ in pairs]
     computed: list[ComputedJudge] = []
     asked: list[AskedJudge] = []
     conversation: dict[str, ConversationJudge] = {}
@@ -107,18 +116,18 @@ def _loaded(name: str, entry: EntryPoint) -> tuple[Any, str]:
     what = f"The judge plug-in `{name}` ({_package(entry)})"
     try:
         judge = entry.load()
-        if isinstance(judge, type) or not (hasattr(judge, "decide") or hasattr(judge, "estimate")):
+        if isinstance(judge, type) or not any(hasattr(judge, method) for method in METHODS):
             judge = judge()
     except Exception as error:  # noqa: BLE001 (a provider boundary: anybody's program)
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:_MAX_REASON]
         raise ConfigurationError(f"{what} cannot be loaded: {reason}") from None
-    methods = [method for method in ("decide", "estimate") if callable(getattr(judge, method, None))]
+    methods = [method for method in METHODS if callable(getattr(judge, method, None))]
     if len(methods) != 1:
-        raise ConfigurationError(f"{what} needs a method `decide` or a method `estimate`, and not both.")
+        raise ConfigurationError(f"{what} needs one of the methods {', '.join(f'`{name}`' for name in METHODS)}.")
     version = getattr(judge, "version", None)
     if not isinstance(version, str) or not version:
         raise ConfigurationError(f"{what} needs a `version`, a text that changes whenever its judgements may.")
-    return judge, f"{_package(entry)}/{version}"
+    return (RewardEstimates(judge) if methods == ["score_many"] else judge), f"{_package(entry)}/{version}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -148,7 +157,7 @@ class _Plugged:
         """What it found as a verdict in its own name; `JudgeFailed` if it is none."""
         found = given
         if given is None:
-            found = Verdict(criterion.id, Status.ABSTAINED, None, (), self.name, self.version)
+            found = Verdict(criterion.id, VerdictStatus.ABSTAINED, None, (), self.name, self.version)
         elif isinstance(given, Finding) and _is_share(given.value):
             found = verdict(self, criterion, given)
         if not isinstance(found, Verdict) or not _is_well_formed(case, criterion, found):

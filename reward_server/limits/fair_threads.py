@@ -56,7 +56,7 @@ def working_for(lab_id: str) -> Iterator[None]:
         _lab.reset(token)
 
 
-class Stopped(BaseException):
+class WorkStopped(BaseException):
     """Ends work that was given up, at its next pause."""
 
 
@@ -250,7 +250,7 @@ class FairThreads(Executor):
         if wanted:
             try:
                 outcome = work.call()
-            except Stopped:
+            except WorkStopped:
                 failure = CancelledError()
             except BaseException as error:  # noqa: BLE001 (handed to whoever waits)
                 failure = error
@@ -270,12 +270,12 @@ class FairThreads(Executor):
             work.set_result(outcome)
 
     def pause(self) -> None:
-        """Let others have their turn, if it is over and they wait; `Stopped` where nobody wants the result."""
+        """Let others have their turn, if it is over and they wait; `WorkStopped` where nobody wants the result."""
         work: _Work | None = getattr(self._here, "work", None)
         if work is None:
             return
         if work.given_up:
-            raise Stopped
+            raise WorkStopped
         now = time.monotonic()
         if now < self._here.not_over_before:
             return
@@ -297,7 +297,7 @@ class FairThreads(Executor):
         work.goes_on.wait()
         self._turn_begins()
         if work.given_up:
-            raise Stopped
+            raise WorkStopped
 
     def _turn_begins(self) -> None:
         """Note since when this thread works on a turn, and how long it cannot be over.

@@ -1,4 +1,4 @@
-"""Buckets of characters, one for each lab, that fill steadily up to a minute's worth.
+"""Token buckets, one for each lab, that fill with characters steadily up to a minute's worth.
 
 A request may take more than is left, which the lab then owes: however large a request may be, there comes a time for
 it. The buckets lie in Redis, if there is one, else in this process; while Redis is lost each process has its own.
@@ -37,8 +37,8 @@ return string.format('%.6f', found)
 """
 
 
-class Minutes(Protocol):
-    """The buckets of all labs."""
+class TokenBuckets(Protocol):
+    """Token buckets of all labs."""
 
     async def charge(self, lab_id: str, most: int, characters: int) -> int:
         """Take characters from a bucket that holds so many at most; 0, or the seconds to wait where there are none."""
@@ -55,8 +55,8 @@ class _Bucket:
         return min(float(self.most), self.level + (now - self.seen_s) * self.most / MINUTE_S)
 
 
-class LocalMinutes:
-    """In the process."""
+class LocalTokenBuckets:
+    """Token buckets in this process."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -81,12 +81,12 @@ class LocalMinutes:
             self._buckets = {name: each for name, each in self._buckets.items() if each.level_at(now) < each.most}
 
 
-class RedisMinutes:
-    """In Redis; in the process while that is lost."""
+class RedisTokenBuckets:
+    """Token buckets in Redis; in this process while that is lost."""
 
     def __init__(self, link: RedisLink) -> None:
         self._link = link
-        self._local = LocalMinutes()
+        self._local = LocalTokenBuckets()
 
     async def charge(self, lab_id: str, most: int, characters: int) -> int:
         """As above."""

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from reward_server.llm.base import FailureKind, LlmFailed, Usage
+from reward_server.llm.base import FailureKind, LlmFailed, TokenUsage
 
 Schema = TypeVar("Schema", bound=BaseModel)
 
@@ -46,7 +46,7 @@ class _NotFiniteError(ValueError):
     """NaN or an infinity in JSON, where the standard knows none."""
 
 
-def parse_answer(text: str, schema: type[Schema], usage: Usage | None = None) -> Schema:
+def parse_answer(text: str, schema: type[Schema], usage: TokenUsage | None = None) -> Schema:
     """The answer as an instance of the schema. `usage` is what it cost, good or not.
 
     Raises:

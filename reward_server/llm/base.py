@@ -95,7 +95,7 @@ MISTAKES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class TokenUsage:
     """Tokens of one call, as the provider counted them."""
 
     input_tokens: int = 0
@@ -103,8 +103,8 @@ class Usage:
     cached_tokens: int = 0
     """Of the input tokens, those read from the provider's prompt cache."""
 
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
+    def __add__(self, other: TokenUsage) -> TokenUsage:
+        return TokenUsage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             self.cached_tokens + other.cached_tokens,
@@ -114,7 +114,9 @@ class Usage:
 class LlmFailed(ProviderFailed):
     """A language model gave no usable answer. The message to a caller never says what was asked or answered."""
 
-    def __init__(self, kind: FailureKind, *, retry_after_s: float | None = None, usage: Usage | None = None) -> None:
+    def __init__(
+        self, kind: FailureKind, *, retry_after_s: float | None = None, usage: TokenUsage | None = None
+    ) -> None:
         super().__init__()
         self.kind = kind
         self.retry_after_s = retry_after_s
@@ -123,7 +125,7 @@ class LlmFailed(ProviderFailed):
         """What the attempt used up all the same; None where the provider did not say."""
 
 
-class Asked(Protocol):
+class ProviderRequest(Protocol):
     """Whatever is sent to a provider, as far as calling it goes."""
 
     @property
@@ -139,11 +141,11 @@ class Asked(Protocol):
         """The most that may be answered."""
 
 
-class Answering(Protocol):
+class ProviderAnswer(Protocol):
     """Whatever a provider answers, as far as calling it goes."""
 
     @property
-    def usage(self) -> Usage:
+    def usage(self) -> TokenUsage:
         """What it cost."""
 
 
@@ -191,7 +193,7 @@ class Answer:
     text: str
     model: str
     """The model that the provider says answered."""
-    usage: Usage = Usage()
+    usage: TokenUsage = TokenUsage()
     tokens: tuple[TokenChoice, ...] = ()
     """Of the answer text, in order; empty where the provider gives none."""
 

@@ -21,7 +21,7 @@ from typing import Protocol
 
 from reward_server.clock import Clock, until_midnight_s
 from reward_server.errors import BudgetExhausted, BudgetTooSmall, StoreUnavailable
-from reward_server.llm.base import Asked, Usage
+from reward_server.llm.base import ProviderRequest, TokenUsage
 from reward_server.logs.logger import get_logger
 from reward_server.store.records import NO_CEILING, BookingRow, Ceiling, Spend
 
@@ -65,7 +65,7 @@ class Ledger(Protocol):
 class Priced(Protocol):
     """What tokens cost."""
 
-    def of(self, usage: Usage) -> Spend:
+    def of(self, usage: TokenUsage) -> Spend:
         """What this many tokens cost."""
 
 
@@ -76,7 +76,7 @@ class Prices:
     usd_per_mtok_in: float = 0.0
     usd_per_mtok_out: float = 0.0
 
-    def of(self, usage: Usage) -> Spend:
+    def of(self, usage: TokenUsage) -> Spend:
         """What this many tokens cost; cached ones as much as others, which is never too little."""
         nano_usd = NANO_USD_PER_TOKEN * (
             usage.input_tokens * self.usd_per_mtok_in + usage.output_tokens * self.usd_per_mtok_out
@@ -89,7 +89,7 @@ class Booking:
     """An estimate that was booked."""
 
     row: BookingRow
-    estimate: Usage
+    estimate: TokenUsage
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class Budget:
         """Whether there is anything that labs may not pass."""
         return self._ceiling != NO_CEILING
 
-    async def book(self, lab_id: str, question: Asked) -> Booking:
+    async def book(self, lab_id: str, question: ProviderRequest) -> Booking:
         """Book the estimate of a question, once all that is owed has been charged.
 
         Raises:
@@ -153,7 +153,7 @@ class Budget:
             raise _refusal(row.spend, question.together, in_the_way, until_midnight_s(now))
         return Booking(row, estimate)
 
-    async def settle(self, booking: Booking, usage: Usage, *, calls: int = 1) -> None:
+    async def settle(self, booking: Booking, usage: TokenUsage, *, calls: int = 1) -> None:
         """Charge what was used; try a few times where the ledger cannot be used.
 
         After that it is owed, as it is after any other error. Until it is charged the booking stands, at most for as
@@ -226,8 +226,8 @@ def _refusal(each: Spend, together: int, ceiling: Ceiling, until_midnight_s: int
     )
 
 
-def estimate_of(question: Asked) -> Usage:
+def estimate_of(question: ProviderRequest) -> TokenUsage:
     """Tokens of a question as it is sent, and the most that may be answered."""
-    return Usage(
+    return TokenUsage(
         input_tokens=math.ceil(question.size / BYTES_PER_TOKEN) + OVERHEAD_TOKENS, output_tokens=question.max_tokens
     )

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from reward_server.clock import Clock
-from reward_server.store.records import BookingRow, Ceiling, Limits, Spend
+from reward_server.store.records import BookingRow, Ceiling, LabLimitsRow, Spend
 from reward_server.store.store import Store
 
 
@@ -32,7 +32,7 @@ class StoredLedger:
             await work.spending.settle(booking, used, calls=calls)
 
 
-def _own(limits: Limits, ceiling: Ceiling) -> Ceiling:
+def _own(limits: LabLimitsRow, ceiling: Ceiling) -> Ceiling:
     """What this lab may spend: its own limits where it has some."""
     return Ceiling(
         tokens=ceiling.tokens if limits.tokens_per_day is None else limits.tokens_per_day,

@@ -43,7 +43,7 @@ _WORD = re.compile(r"[a-z][a-z0-9_.]{0,63}")
 
 
 @dataclass(slots=True)
-class Progress:
+class AttemptProgress:
     """How far an attempt has come."""
 
     began: bool = False
@@ -51,7 +51,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedResponse:
     """A response with an error status, reduced to what may be logged."""
 
     status: int
@@ -65,10 +65,10 @@ class Refusal:
 
 
 async def attempt(
-    send: Callable[[Progress], Awaitable[Result]],
+    send: Callable[[AttemptProgress], Awaitable[Result]],
     timeout_s: float,
     *,
-    refusal_of: Callable[[Exception], Refusal | None],
+    refusal_of: Callable[[Exception], RefusedResponse | None],
     who: Mapping[str, str],
 ) -> Result:
     """Send once. `refusal_of` reads the SDK's exception of an error status; `who` goes into operators' logs.
@@ -76,7 +76,7 @@ async def attempt(
     Raises:
         LlmFailed: whatever went wrong; with neither cause nor context.
     """
-    progress = Progress()
+    progress = AttemptProgress()
     try:
         async with asyncio.timeout(timeout_s):
             return await send(progress)
@@ -90,11 +90,13 @@ async def attempt(
     raise failure.with_traceback(None)
 
 
-def _late(progress: Progress) -> FailureKind:
+def _late(progress: AttemptProgress) -> FailureKind:
     return FailureKind.HANG if progress.began else FailureKind.TIMEOUT
 
 
-def _failure(error: Exception, progress: Progress, refusal: Refusal | None, who: Mapping[str, str]) -> LlmFailed:
+def _failure(
+    error: Exception, progress: AttemptProgress, refusal: RefusedResponse | None, who: Mapping[str, str]
+) -> LlmFailed:
     if refusal is not None:
         return _refused(refusal, who)
     chain = (error, error.__cause__, error.__context__)
@@ -108,7 +110,7 @@ def _failure(error: Exception, progress: Progress, refusal: Refusal | None, who:
     return LlmFailed(FailureKind.REJECTED)
 
 
-def _refused(refusal: Refusal, who: Mapping[str, str]) -> LlmFailed:
+def _refused(refusal: RefusedResponse, who: Mapping[str, str]) -> LlmFailed:
     kind = kind_of_status(refusal.status, refusal.code, too_long=refusal.too_long)
     if refusal.told:
         pass
@@ -234,12 +236,12 @@ def silence(*loggers: str) -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-def refusal_of_openai(error: Exception, *, told: bool = False) -> Refusal | None:
+def refusal_of_openai(error: Exception, *, told: bool = False) -> RefusedResponse | None:
     """What an error of OpenAI's SDK says, by the names of its fields: the SDK itself is loaded in adapters alone."""
     status, response = getattr(error, "status_code", None), getattr(error, "response", None)
     if not isinstance(status, int) or not isinstance(response, httpx2.Response):
         return None
     code = word_of(getattr(error, "code", None) or getattr(error, "type", None))
-    return Refusal(
+    return RefusedResponse(
         status=status, headers=response.headers, code=code, too_long=code == "context_length_exceeded", told=told
     )

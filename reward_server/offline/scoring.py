@@ -16,8 +16,8 @@ from pathlib import Path
 from reward_server.offline.output import check_out, is_file, write
 from reward_server.offline.report import error_line, summarise, why, write_report
 from reward_server.offline.results import RESULTS, Result, ResultsFile
-from reward_server.offline.rows import Row
-from reward_server.offline.workers import Engine, Scored
+from reward_server.offline.rows import InputRow
+from reward_server.offline.workers import ScoredRows, WorkerPool
 
 TOLD_ERRORS = 3
 
@@ -49,6 +49,8 @@ class Summary:
     """A line for each of the first few."""
     workers: dict[str, Throughput] = field(default_factory=dict)
     scoring_version: str = ""
+    undecided: dict[str, int] = field(default_factory=dict)
+    """Criteria of a rubric that came with the command, and in how many conversations nobody could decide them."""
 
     def count(self, result: Result) -> None:
         """Count a result, of this run or of one before."""
@@ -57,6 +59,8 @@ class Summary:
             self.rewards += result["reward"]
             self.lowest, self.highest = min(self.lowest, result["reward"]), max(self.highest, result["reward"])
             self.scoring_version = result["scoring_version"]
+            for criterion in result.get("undecided") or ():
+                self.undecided[criterion] = self.undecided.get(criterion, 0) + 1
         else:
             self.failed += 1
             self.errors[why(result)] = self.errors.get(why(result), 0) + 1
@@ -75,7 +79,13 @@ def journal_of(out: Path) -> Path:
 
 
 def score_into(
-    out: Path, rows: Iterable[Row], engine: Engine, *, source: str, resume: bool, on_scored: Callable[[int], None]
+    out: Path,
+    rows: Iterable[InputRow],
+    engine: WorkerPool,
+    *,
+    source: str,
+    resume: bool,
+    on_scored: Callable[[int], None],
 ) -> Summary:
     """Score all rows; `on_scored` hears how many conversations are done.
 
@@ -99,7 +109,10 @@ def score_into(
 
 
 def score_rows(
-    results: ResultsFile, rows: Iterable[Row], engine: Engine, on_scored: Callable[[int], None] = lambda count: None
+    results: ResultsFile,
+    rows: Iterable[InputRow],
+    engine: WorkerPool,
+    on_scored: Callable[[int], None] = lambda count: None,
 ) -> Summary:
     """Score what is not among the results yet."""
     summary = Summary()
@@ -114,7 +127,7 @@ def score_rows(
     return summary
 
 
-def _keep(scored: Scored, results: ResultsFile, summary: Summary) -> int:
+def _keep(scored: ScoredRows, results: ResultsFile, summary: Summary) -> int:
     """Keep what a worker made; how many of them are new."""
     if not summary.scoring_version:
         summary.scoring_version = scored.scoring_version

@@ -17,9 +17,10 @@ from typing import Protocol
 
 from reward_server.offline.recast import Recast
 from reward_server.offline.results import Result
-from reward_server.offline.rows import Row
-from reward_server.offline.run import BATCH, RowScoring, Task
+from reward_server.offline.rows import InputRow
+from reward_server.offline.run import BATCH, RowScoring, ScoringTask
 from reward_server.settings import Settings
+from scenarios.library import NO_SCENARIOS
 
 
 @dataclass(frozen=True)
@@ -28,13 +29,13 @@ class Setup:
 
     settings: Settings
     root: Path | None
-    task: Task
+    task: ScoringTask
     persona_answers: bool = False
     """Whether the scenario's persona answers instead of the recorded party."""
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredRows:
     """What a worker made of some rows."""
 
     results: list[Result]
@@ -44,15 +45,15 @@ class Scored:
     scoring_version: str
 
 
-class Engine(Protocol):
+class WorkerPool(Protocol):
     """Workers, however many and wherever."""
 
-    def score(self, rows: Iterable[Row], done: frozenset[str]) -> Generator[Scored]:
+    def score(self, rows: Iterable[InputRow], done: frozenset[str]) -> Generator[ScoredRows]:
         """The results of all rows, in their order, some at a time; conversations with these keys are left out."""
         ...
 
 
-class Worker:
+class RowWorker:
     """Scores rows; close it."""
 
     def __init__(self, setup: Setup, done: frozenset[str]) -> None:
@@ -65,7 +66,8 @@ class Worker:
             # One loop for all batches: connections of a language model belong to the one that opened them.
             self._loop = asyncio.new_event_loop()
             stack.callback(self._loop.close)
-            library = load_scenarios(setup.root or setup.settings.scenarios)
+            # With a rubric nothing else is scored, and reading the others would take seconds.
+            library = NO_SCENARIOS if setup.task.rubric else load_scenarios(setup.root or setup.settings.scenarios)
             model = language_model(setup.settings)
             if model is not None:
                 stack.callback(lambda: self._loop.run_until_complete(model.close()))
@@ -74,29 +76,29 @@ class Worker:
             self._scoring = RowScoring(engine.scorer, setup.task, recast)
             self._stack = stack.pop_all()
         self._name = f"{os.uname().nodename}:{os.getpid()}"
-        self.scoring_version = engine.scorer.scoring_version
+        self.scoring_version = self._scoring.scoring_version
 
-    def score(self, rows: Sequence[Row]) -> Scored:
+    def score(self, rows: Sequence[InputRow]) -> ScoredRows:
         """The results of these rows."""
         started = time.perf_counter()
         items = [item for row in rows for item in self._scoring.items(row) if item.base["key"] not in self._done]
         results = self._loop.run_until_complete(self._scoring.score(items))
-        return Scored(results, self._name, time.perf_counter() - started, self.scoring_version)
+        return ScoredRows(results, self._name, time.perf_counter() - started, self.scoring_version)
 
     def close(self) -> None:
         """Give back threads and connections."""
         self._stack.close()
 
 
-class LocalEngine:
+class LocalWorkerPool:
     """One worker, in this process."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
 
-    def score(self, rows: Iterable[Row], done: frozenset[str]) -> Generator[Scored]:
-        """As `Engine` says."""
-        worker = Worker(self._setup, done)
+    def score(self, rows: Iterable[InputRow], done: frozenset[str]) -> Generator[ScoredRows]:
+        """As `WorkerPool` says."""
+        worker = RowWorker(self._setup, done)
         try:
             for some in in_batches(rows, BATCH):
                 yield worker.score(some)
@@ -104,7 +106,7 @@ class LocalEngine:
             worker.close()
 
 
-def in_batches(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
+def in_batches(rows: Iterable[InputRow], size: int) -> Iterator[list[InputRow]]:
     """The rows, so many at a time."""
     waiting = iter(rows)
     while some := list(islice(waiting, size)):

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from personas.case.compiled import CompiledCase, CompiledTopic
-from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
+from personas.reading.acts import Act, ReadCandidate, Reading, Sentence, Stance
 from personas.reading.reader import Turn, said_in
-from reward_server.decisions.questions import MOST_OPTIONS, Choice, Decided, Predicate, Typed
+from reward_server.decisions.questions import MOST_OPTIONS, AnswerProbabilities, ChoiceQuestion, Typed, YesNoQuestion
 
 NONE = "none"
 EXAMPLES = 2
@@ -75,8 +75,8 @@ def questions_of(case: CompiledCase, turn: Turn) -> dict[str, Typed]:
 
 def _about(case: CompiledCase, which: str) -> dict[str, Typed]:
     found: dict[str, Typed] = {
-        "asks": Predicate(f"Does sentence {which} ask for specific information, in any form?"),
-        "consoles": Predicate(f"Does sentence {which} name or grant a feeling, relieve shame or reassure?"),
+        "asks": YesNoQuestion(f"Does sentence {which} ask for specific information, in any form?"),
+        "consoles": YesNoQuestion(f"Does sentence {which} name or grant a feeling, relieve shame or reassure?"),
         "act": _choice(f"What does sentence {which} do?", {act.value: text for act, text in ACTS.items()}),
         "costs": _choice(f"Is sentence {which} out of place?", {act.value: text for act, text in COSTLY.items()}),
     }
@@ -92,7 +92,7 @@ def _about(case: CompiledCase, which: str) -> dict[str, Typed]:
     return found
 
 
-def background_of(case: CompiledCase, which: str) -> list[Choice]:
+def background_of(case: CompiledCase, which: str) -> list[ChoiceQuestion]:
     """Which entry of the background a sentence is about; several choices where there are more than one may have."""
     asked = f"Which of these does sentence {which} ask the person about?"
     told = [(entry.id, _told(entry)) for entry in case.background.values()]
@@ -106,11 +106,11 @@ def _told(topic: CompiledTopic) -> str:
     return " - ".join(parts)[:DESCRIBED]
 
 
-def _choice(asks: str, options: Mapping[str, str]) -> Choice:
-    return Choice(asks, ((NONE, "none of these"), *options.items()))
+def _choice(asks: str, options: Mapping[str, str]) -> ChoiceQuestion:
+    return ChoiceQuestion(asks, ((NONE, "none of these"), *options.items()))
 
 
-def reading_of(case: CompiledCase, turn: Turn, found: Mapping[str, Decided]) -> Reading:
+def reading_of(case: CompiledCase, turn: Turn, found: Mapping[str, AnswerProbabilities]) -> Reading:
     """The reading that the answers to `questions_of` are."""
     return Reading(
         tuple(
@@ -123,7 +123,7 @@ def reading_of(case: CompiledCase, turn: Turn, found: Mapping[str, Decided]) -> 
 PARTS = ("asks", "consoles", "act", "costs", "topic", "commitment", "stance")
 
 
-def _sentence(text: str, found: Mapping[str, Decided | None]) -> Sentence:
+def _sentence(text: str, found: Mapping[str, AnswerProbabilities | None]) -> Sentence:
     acts = _acts(found)
     if Act.UNREADABLE in acts:
         return Sentence(text, frozenset({Act.UNREADABLE}))
@@ -137,7 +137,7 @@ def _sentence(text: str, found: Mapping[str, Decided | None]) -> Sentence:
     )
 
 
-def _acts(found: Mapping[str, Decided | None]) -> frozenset[Act]:
+def _acts(found: Mapping[str, AnswerProbabilities | None]) -> frozenset[Act]:
     yes = {Act.ASK: found["asks"], Act.EMPATHY: found["consoles"]}
     acts = {act for act, each in yes.items() if each is not None and each.yes >= DOES}
     act, costs = found["act"], found["costs"]
@@ -146,13 +146,13 @@ def _acts(found: Mapping[str, Decided | None]) -> frozenset[Act]:
     return frozenset(acts)
 
 
-def candidates(*found: Decided | None) -> tuple[Candidate, ...]:
+def candidates(*found: AnswerProbabilities | None) -> tuple[ReadCandidate, ...]:
     """What may be meant, most probable first."""
     likely = [(name, p) for each in found if each is not None for name, p in each.probabilities.items()]
-    return ranked(Candidate(name, p) for name, p in likely if name != NONE and p >= FLOOR)
+    return ranked(ReadCandidate(name, p) for name, p in likely if name != NONE and p >= FLOOR)
 
 
-def ranked(found: Iterable[Candidate]) -> tuple[Candidate, ...]:
+def ranked(found: Iterable[ReadCandidate]) -> tuple[ReadCandidate, ...]:
     """Most probable first."""
     return tuple(sorted(found, key=lambda each: -each.confidence))
 

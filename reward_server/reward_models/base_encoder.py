@@ -51,10 +51,10 @@ def _with_weights(base: str, tensors: Mapping[str, Tensor], version: str) -> Tex
         from tokenizers import Tokenizer
 
         from reward_server.encoders.fast import fast_encoder
-        from reward_server.encoders.minilm import Checkpoint
+        from reward_server.encoders.minilm import EncoderCheckpoint
 
         tokenizer = Tokenizer.from_file(str(base_folder(base)) + "/tokenizer.json")
-        return fast_encoder(Checkpoint(dict(tensors), tokenizer, version))
+        return fast_encoder(EncoderCheckpoint(dict(tensors), tokenizer, version))
     return SentenceTransformerEncoder(model, version)
 
 

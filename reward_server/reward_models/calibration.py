@@ -59,7 +59,7 @@ class Error(_Frozen):
     high: Number
 
 
-class Line(_Frozen):
+class PiecewiseLinear(_Frozen):
     """Straight lines between knots, constant beyond the first and the last one."""
 
     shape: Literal["line"] = "line"
@@ -98,7 +98,7 @@ class RewardMap(_Frozen):
     """The map of one named reward."""
 
     name: Name
-    curve: Line | Logistic = Field(discriminator="shape")
+    curve: PiecewiseLinear | Logistic = Field(discriminator="shape")
     ece_before: Error | None = None
     ece_after: Error | None = None
     """Cross-fitted: every row mapped by a curve that has not seen its dialogue."""

@@ -17,7 +17,7 @@ or its words, too."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ConversationMessage:
     """One message."""
 
     party: Party
@@ -28,7 +28,7 @@ class Said:
 class Conversation:
     """Who said what, in order, and in which scenario."""
 
-    turns: tuple[Said, ...]
+    turns: tuple[ConversationMessage, ...]
     scenario: str = ""
     """The public name and description of the scenario; empty where there is none."""
 

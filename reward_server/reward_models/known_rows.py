@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from reward_server.reward_models.artefact import Artefact
-from reward_server.reward_models.conversation import Conversation, Said
-from reward_server.reward_models.dataset import Dataset, Labelled, Preferred
+from reward_server.reward_models.conversation import Conversation, ConversationMessage
+from reward_server.reward_models.dataset import Dataset, Labelled, PreferredPair
 
 ROWS = "rows-2.sha256"
 """Has the version of the hash in it: of a model with hashes of another one (`rows.sha256`: parts of a conversation were
@@ -34,10 +34,10 @@ def trained_rows(artefact: Artefact, dataset: Dataset) -> int | None:
     return sum(any(_hash(each) in known for each in _conversations(row)) for row in dataset.rows())
 
 
-def _conversations(row: Labelled | Preferred) -> tuple[Conversation, ...]:
+def _conversations(row: Labelled | PreferredPair) -> tuple[Conversation, ...]:
     return (row.conversation,) if isinstance(row, Labelled) else (row.chosen, row.rejected)
 
 
 def _hash(conversation: Conversation) -> str:
-    said = (Said(each.party, " ".join(each.text.split()).casefold()) for each in conversation.turns)
+    said = (ConversationMessage(each.party, " ".join(each.text.split()).casefold()) for each in conversation.turns)
     return Conversation(tuple(said)).digest

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reward_server.errors import InvalidRequest
-from reward_server.reward_models.conversation import Conversation, Said
+from reward_server.reward_models.conversation import Conversation, ConversationMessage
 from reward_server.transcripts.transcript import Transcript
 from scenarios.schema import ScenarioCard
 from trainer_client.wire import Message, Role
@@ -23,11 +23,11 @@ def scenario_text(card: ScenarioCard) -> str:
 
 def conversation_of(transcript: Transcript, scenario: str = "") -> Conversation:
     """The messages of a transcript in order."""
-    turns = [Said("persona", transcript.opening)] if transcript.opening is not None else []
+    turns = [ConversationMessage("persona", transcript.opening)] if transcript.opening is not None else []
     for turn in transcript.turns:
-        turns.append(Said("agent", turn.agent))
+        turns.append(ConversationMessage("agent", turn.agent))
         if turn.persona is not None:
-            turns.append(Said("persona", turn.persona))
+            turns.append(ConversationMessage("persona", turn.persona))
     return Conversation(tuple(turns), scenario)
 
 

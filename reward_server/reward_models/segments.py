@@ -35,7 +35,7 @@ _CODE = re.compile(r"```[\w+-]*\n?(.*?)(?:```|$)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class MessageSegments:
     """What is read of one message."""
 
     party: Party
@@ -44,7 +44,7 @@ class Message:
     """Sentences or pieces of code, in order; empty where nothing in it counts."""
 
 
-def read(conversation: Conversation, reads: Reads = "answers") -> tuple[Message, ...]:
+def read(conversation: Conversation, reads: Reads = "answers") -> tuple[MessageSegments, ...]:
     """The conversation as learned judges read it, in order."""
     return _answers(conversation) if by_answers(conversation, reads) else _words(conversation)
 
@@ -60,13 +60,13 @@ def is_answered(conversation: Conversation) -> bool:
     return "agent" in parties and "persona" in parties[parties.index("agent") :]
 
 
-def _answers(conversation: Conversation) -> tuple[Message, ...]:
+def _answers(conversation: Conversation) -> tuple[MessageSegments, ...]:
     """What the other party came with, and all that it told, as one message.
 
     When it told what, and in how many turns, is not read: a turn more, or another last word, would change too much.
     """
     heard: set[str] = set()
-    opening: list[Message] = []
+    opening: list[MessageSegments] = []
     told: list[str] = []
     spoke = False
     for said in conversation.turns:
@@ -78,9 +78,9 @@ def _answers(conversation: Conversation) -> tuple[Message, ...]:
             segments = [each for each in _fresh(segments, heard) if _tells(each)]
             told += segments
         else:
-            opening.append(Message("persona", tuple(segments)))
+            opening.append(MessageSegments("persona", tuple(segments)))
         heard.update(map(normal, segments))
-    return (*opening, Message("agent", tuple(told)))
+    return (*opening, MessageSegments("agent", tuple(told)))
 
 
 def _tells(sentence: str) -> bool:
@@ -109,10 +109,10 @@ def remarks(conversation: Conversation) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _words(conversation: Conversation) -> tuple[Message, ...]:
+def _words(conversation: Conversation) -> tuple[MessageSegments, ...]:
     """What both parties said; in a scenario, without turns that say nothing."""
     heard: set[str] = set()
-    messages: list[Message] = []
+    messages: list[MessageSegments] = []
     for said in conversation.turns:
         segments: Sequence[str] = sentences(said.text)
         if said.party == "agent":
@@ -123,7 +123,7 @@ def _words(conversation: Conversation) -> tuple[Message, ...]:
                     continue
         segments = tuple(_within_limits(segments))
         heard.update(map(normal, segments))
-        messages.append(Message(said.party, segments))
+        messages.append(MessageSegments(said.party, segments))
     return tuple(messages)
 
 

@@ -37,7 +37,7 @@ Featurise = Callable[[Artefact], Featuriser]
 
 
 @runtime_checkable
-class Preparing(Protocol):
+class PreparingFeaturiser(Protocol):
     """A featuriser that can be told early what it will be asked."""
 
     async def prepare(self, conversations: Sequence[Conversation]) -> None:
@@ -80,7 +80,7 @@ class LearnedJudge:
 
     async def prepare(self, cases: Sequence[Case]) -> None:
         """Have the texts encoded together with those of all other callers."""
-        if isinstance(self._featuriser, Preparing):
+        if isinstance(self._featuriser, PreparingFeaturiser):
             await self._featuriser.prepare(
                 [conversation_of(case.transcript, scenario_text(case.scenario.card)) for case in cases]
             )

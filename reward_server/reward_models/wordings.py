@@ -46,7 +46,7 @@ SMOOTHING = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class HeardWordings:
     """What an agent's turn answers to, as sets to compare it with."""
 
     words: frozenset[str]
@@ -81,7 +81,7 @@ def hashed(text: str, buckets: int = BUCKETS) -> Row:
     return (row / max(float(np.linalg.norm(row)), 1e-6)).astype(np.float32)
 
 
-def exchange_numbers(segments: Sequence[str], own: Row, last: Row, before: Row, heard: Heard) -> Row:
+def exchange_numbers(segments: Sequence[str], own: Row, last: Row, before: Row, heard: HeardWordings) -> Row:
     """Numbers about an agent's turn beside what came before it, shape (NUMBERS,).
 
     Args:

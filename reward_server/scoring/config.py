@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from reward_server.errors import FieldProblem, InvalidRewardConfig
-from reward_server.scoring.compose import Composite, composite_of
+from reward_server.scoring.compose import ScoringComposite, composite_of
 from scenarios.schema import Family
 from trainer_client import wire
 
@@ -27,7 +27,7 @@ class RewardConfig:
 
     weights: Mapping[Family, float] = field(default_factory=lambda: dict.fromkeys(Family, 1.0))
     skip_safety_gate: bool = False
-    composite: Composite | None = None
+    composite: ScoringComposite | None = None
     """Which judges make up the reward; None leaves it to the scenario."""
     risk_aversion: float = 0.0
     """How many standard deviations the reward is cut by."""

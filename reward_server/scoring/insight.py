@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from personas.case.compiled import CompiledCase, CompiledTopic
 from personas.case.schema import Tier, all_hold
-from personas.hearing.heard import Asked, Heard
+from personas.hearing.heard import AskedTopic, HeardCommitment
 from personas.reading.acts import Sentence
 from personas.replay.replayer import Record, TurnRecord
 from reward_server.judges.base import Evidence, Verdict
@@ -22,7 +22,7 @@ from reward_server.scoring.private_half import PrivateHalf, half_of
 from reward_server.scoring.scored import Scored
 from reward_server.scoring.scorer import Scorer, ScoreRequest
 from reward_server.store.records import JsonObject
-from reward_server.transcripts.transcript import Spoken
+from reward_server.transcripts.transcript import SpokenMessage
 from scenarios.library import SealedScenario, Vault
 from scenarios.schema import Criterion
 from trainer_client.wire import Role
@@ -68,7 +68,7 @@ class TurnInsight:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class CriterionInsight:
     """A criterion and its verdict."""
 
     dimension: str
@@ -90,7 +90,7 @@ class Insight:
     reward: float
     scoring_version: str
     turns: Mapping[int, TurnInsight]
-    decided: tuple[Decided, ...]
+    decided: tuple[CriterionInsight, ...]
     capped_by: tuple[str, ...]
     coverage: float
     """Share of the points in play that was decided."""
@@ -113,7 +113,7 @@ class Insights:
         self,
         collection: str,
         scenario: str,
-        messages: Sequence[Spoken],
+        messages: Sequence[SpokenMessage],
         agent_role: Role,
         config: JsonObject | None,
         *,
@@ -148,9 +148,9 @@ def insight_of(scenario: SealedScenario, scored: Scored, record: Record, *, name
     )
 
 
-def _decided(criterion: Criterion, verdict: Verdict, *, named: bool) -> Decided:
+def _decided(criterion: Criterion, verdict: Verdict, *, named: bool) -> CriterionInsight:
     worth = "caps" if criterion.cap is not None else "earns" if criterion.points > 0 else "costs"
-    return Decided(
+    return CriterionInsight(
         dimension=criterion.dimension,
         family=criterion.family.value,
         worth=worth,
@@ -162,7 +162,7 @@ def _decided(criterion: Criterion, verdict: Verdict, *, named: bool) -> Decided:
     )
 
 
-def _quotes(decided: Sequence[Decided]) -> dict[tuple[str, int], tuple[str, ...]]:
+def _quotes(decided: Sequence[CriterionInsight]) -> dict[tuple[str, int], tuple[str, ...]]:
     found: dict[tuple[str, int], dict[str, None]] = {}
     for each in decided:
         for evidence in each.evidence:
@@ -192,7 +192,7 @@ class _Teller:
             manners=_manners(turn),
         )
 
-    def _asked(self, turn: TurnRecord, asked: Asked) -> Understood:
+    def _asked(self, turn: TurnRecord, asked: AskedTopic) -> Understood:
         told = asked.topic_id in turn.disclosed
         outcome = _TOLD_OPEN if told else self._why_not(turn, asked)
         return Understood(self._topic(turn, asked.topic_id), asked.confidence, outcome, asked.question, told)
@@ -205,7 +205,7 @@ class _Teller:
             return UNTOLD
         return "what it said at the start" if spoken == 0 else f"what it told in turn {spoken}"
 
-    def _why_not(self, turn: TurnRecord, asked: Asked) -> str:
+    def _why_not(self, turn: TurnRecord, asked: AskedTopic) -> str:
         """Why a question earned nothing, by the conditions that the persona goes by."""
         topic = self._case.by_id.get(asked.topic_id)
         spoken = self._record.spoken.get(asked.topic_id)
@@ -228,7 +228,7 @@ class _Teller:
             return "something else has to be said first"
         return "too early in the talk" if turn.turn <= topic.gate.after_turn else "not told"
 
-    def _commitment(self, turn: TurnRecord, heard: Heard) -> Understood:
+    def _commitment(self, turn: TurnRecord, heard: HeardCommitment) -> Understood:
         made = next(
             (one for one in self._record.commitments.get(heard.commitment_id, ()) if one.turn == turn.turn), None
         )

@@ -11,7 +11,7 @@ from functools import cached_property
 from reward_server.judges.estimate import REWARD_MODEL
 from reward_server.scoring.compose import RUBRIC_ALONE, composite_of
 from reward_server.scoring.config import RewardConfig
-from reward_server.scoring.estimates import Snapshot, id_of_model
+from reward_server.scoring.estimates import TakeSnapshot, id_of_model
 from reward_server.scoring.version import guests_digest
 from scenarios.library import Vault
 
@@ -19,7 +19,7 @@ from scenarios.library import Vault
 class Lineage:
     """The judges of one server, as far as they tell rewards apart."""
 
-    def __init__(self, vault: Vault, judges: Snapshot) -> None:
+    def __init__(self, vault: Vault, judges: TakeSnapshot) -> None:
         self._vault = vault
         self._judges = judges
         self._models: dict[str, str] = {}

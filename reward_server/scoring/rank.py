@@ -29,7 +29,7 @@ LOCAL, LLM = "local", "llm"
 """By whom members are compared: each by its own reward, the rubric's unless judges are named; or all together."""
 
 
-class Scoring(Protocol):
+class MemberScorer(Protocol):
     """Scores each member alone."""
 
     async def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Unscored]:
@@ -51,7 +51,9 @@ class Ranking:
 class Ranker:
     """Ranks groups; holds nothing between them."""
 
-    def __init__(self, scorer: Scoring, vault: Vault, metrics: Metrics, group_judge: GroupJudge | None = None) -> None:
+    def __init__(
+        self, scorer: MemberScorer, vault: Vault, metrics: Metrics, group_judge: GroupJudge | None = None
+    ) -> None:
         self._scorer = scorer
         self._vault = vault
         self._metrics = metrics

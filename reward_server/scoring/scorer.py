@@ -38,18 +38,26 @@ from reward_server.errors import (
     ScenarioError,
     ScenarioNotFound,
 )
-from reward_server.judges.base import Case, Outcome, Status, Verdict
+from reward_server.judges.base import Case, Outcome, Verdict, VerdictStatus
 from reward_server.judges.cascade import OpenQuestion
 from reward_server.judges.estimate import Estimate
 from reward_server.judges.panel import Panel
 from reward_server.scoring.aggregate import Aggregate, aggregate, considered, fired_caps
-from reward_server.scoring.compose import RUBRIC, RUBRIC_ALONE, Composite, Value, combine, composite_of, lower_bound
+from reward_server.scoring.compose import (
+    RUBRIC,
+    RUBRIC_ALONE,
+    ScoringComposite,
+    Value,
+    combine,
+    composite_of,
+    lower_bound,
+)
 from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.echoes import without_echoes
 from reward_server.scoring.estimates import (
     Judges,
-    Panelists,
-    Snapshot,
+    JudgeSnapshot,
+    TakeSnapshot,
     estimates_of,
     heard_as,
     missing_judge,
@@ -59,12 +67,13 @@ from reward_server.scoring.estimates import (
     way_out,
 )
 from reward_server.scoring.gates import Gate, closed_gates
-from reward_server.scoring.metering import Meter
+from reward_server.scoring.metering import ScoringMeter
 from reward_server.scoring.scored import FAILURE_CRITERION, Scored, Unscored, moments_of, or_raise
 from reward_server.scoring.version import scoring_version
-from reward_server.transcripts.transcript import Spoken, Transcript
+from reward_server.transcripts.transcript import SpokenMessage, Transcript
 from reward_server.transcripts.weight import HEAVY, weight
 from scenarios.library import Library, SealedScenario
+from scenarios.rubric_file import GIVEN
 from scenarios.schema import Criterion, Rubric
 from trainer_client.wire import Role
 
@@ -73,6 +82,8 @@ CASES_PER_ESTIMATE = 128
 """So many cases a conversation judge is given at once: enough to fill any batch, few enough to let others in."""
 JOBS_PER_CALL = 2
 UNDECIDABLE = "No judge of this server can decide what these weights ask for."
+NEEDS_A_MODEL = "Such criteria need a language model or a decision model: docs/providers.md"
+LENT_VERSIONS = 4096
 UNCERTAINTY_UNKNOWN = "reward_config.risk_aversion: no judge that made this reward knows its uncertainty."
 
 log = structlog.get_logger(__name__)
@@ -89,6 +100,8 @@ class ScoreRequest:
     config: RewardConfig = field(default_factory=RewardConfig)
     lab_id: str = "offline"
     """Who pays for what is asked about it."""
+    lent: SealedScenario | None = field(default=None, repr=False)
+    """Of one that is not in the library: kept until it is scored, since the vault only lends it."""
 
 
 @runtime_checkable
@@ -118,11 +131,12 @@ class _Open:
 
     case: Case
     config: RewardConfig
-    composite: Composite
+    composite: ScoringComposite
     criteria: tuple[Criterion, ...]
     gates: tuple[Gate, ...]
     verdicts: Mapping[str, Verdict]
     questions: tuple[OpenQuestion, ...]
+    scoring_version: str
 
     @property
     def waits(self) -> bool:
@@ -140,7 +154,7 @@ class Begun:
 
     request: ScoreRequest | None
     """None where it could not be read."""
-    panelists: Panelists
+    snapshot: JudgeSnapshot
     texts: Sequence[str]
     """What has to be embedded before anything can be computed."""
     found: _Open | Scored | Unscored | None
@@ -172,7 +186,7 @@ class Scorer:
         temperaments: Mapping[str, Temperament] | None = None,
         *,
         reader: Reader,
-        conversation_judges: Snapshot = _nobody,
+        conversation_judges: TakeSnapshot = _nobody,
     ) -> None:
         self._library = library
         self._matcher = matcher
@@ -181,31 +195,48 @@ class Scorer:
         self._panel = panel
         self._threads = threads
         self._temperaments = temperaments or {}
-        self._snapshot = conversation_judges
-        self.meter: Meter | None = None
+        self._take_snapshot = conversation_judges
+        self.meter: ScoringMeter | None = None
         """Counts what is scored, where somebody wants to know."""
         self.telling: Telling | None = None
         """Decides what a key may be told, where there are keys."""
-        self._seated: tuple[Mapping[str, str] | None, str] = None, ""
+        self._lent_versions: dict[tuple[str, str], str] = {}
+        """ScoringParts versions of lent scenarios, by their digest and the version of all others."""
+        self._versions_seen: tuple[Mapping[str, str] | None, str] = None, ""
         """Versions of the conversation judges last seen, and the scoring version they make: hashing takes a while."""
         self._require_judges()
 
     @property
     def scoring_version(self) -> str:
         """Names everything a reward depends on besides the request, as of now; `Scored` has that of its own."""
-        return self._present().scoring_version
+        return self._snapshot().scoring_version
+
+    def lend(self, given: SealedScenario) -> SealedScenario:
+        """Have a scenario that is not in the library scored, while whoever asks keeps what this returns.
+
+        Raises:
+            InvalidRewardConfig: it needs a judge that is not here.
+        """
+        problem = self._problem(given)
+        if problem:
+            raise InvalidRewardConfig(f"The rubric {problem}")
+        return self._library.vault.lend(given)
+
+    def version_for(self, collection: str, scenario: str) -> str:
+        """What rewards of this scenario rest on at this moment."""
+        return self._version(self._snapshot(), self._open(collection, scenario))
 
     @property
     def judge(self) -> str:
         """What decides here, for the metadata of an evaluation."""
         return self._panel.name
 
-    def read(self, collection: str, scenario: str, messages: Sequence[Spoken], agent_role: Role) -> Transcript:
+    def read(self, collection: str, scenario: str, messages: Sequence[SpokenMessage], agent_role: Role) -> Transcript:
         """The transcript of messages, its tool calls checked against the scenario's tools."""
         return Transcript.from_messages(messages, agent_role, self._open(collection, scenario).card.tools)
 
     async def read_off_the_loop(
-        self, collection: str, scenario: str, messages: Sequence[Spoken], agent_role: Role
+        self, collection: str, scenario: str, messages: Sequence[SpokenMessage], agent_role: Role
     ) -> Transcript:
         """The same on the event loop: a long one is read in a thread."""
         if sum(map(weight, messages)) < HEAVY:
@@ -218,7 +249,7 @@ class Scorer:
         Raises:
             InvalidRewardConfig: of a composite; what a scenario names was looked at when the server started.
         """
-        judges = self._present().judges
+        judges = self._snapshot().judges
         missing = config.composite and missing_judge(config.composite, judges)
         if missing:
             raise refused(missing, judges)
@@ -240,7 +271,7 @@ class Scorer:
 
         The conversation judges are those of this moment.
         """
-        return partial(self._begun, self._present())
+        return partial(self._begun, self._snapshot())
 
     async def finish(self, begun: Sequence[Begun]) -> list[Scored | Unscored]:
         """One outcome per conversation, in order; all of them were begun with by what one `begin` gave."""
@@ -276,7 +307,7 @@ class Scorer:
         """Have the texts that are new to the reader embedded together, before anybody reads them."""
         if self._prefetching is not None and reads:
             work = asyncio.get_running_loop().run_in_executor
-            fresh = await work(self._threads, self._fresh_texts_of, reads, self._present())
+            fresh = await work(self._threads, self._fresh_texts_of, reads, self._snapshot())
             if fresh:
                 await self._prefetching.prefetched(fresh)
 
@@ -298,36 +329,56 @@ class Scorer:
         [outcome] = await self._outcomes([begun])
         return or_raise(outcome), await self.replayed(request)
 
-    def _present(self) -> Panelists:
+    def _snapshot(self) -> JudgeSnapshot:
         """The conversation judges of this moment, and the version they make."""
-        judges = self._snapshot()
+        judges = self._take_snapshot()
         versions = {name: judge.version for name, judge in judges.items()}
-        if versions != self._seated[0]:
-            version = scoring_version(
-                self._library,
-                self._reader,
-                self._matcher,
-                self._panel,
-                self._temperaments,
-                conversation_judges=versions,
-            )
-            self._seated = versions, version
-        return Panelists(judges, self._seated[1])
+        if versions != self._versions_seen[0]:
+            self._versions_seen = versions, self._hashed(versions)
+        return JudgeSnapshot(judges, self._versions_seen[1])
+
+    def _version(self, snapshot: JudgeSnapshot, scenario: SealedScenario) -> str:
+        """That of a call, or one that speaks of a lent scenario instead of the library."""
+        if not scenario.digest:
+            return snapshot.scoring_version
+        key = scenario.digest, snapshot.scoring_version
+        known = self._lent_versions.get(key)
+        if known is None:
+            versions = {name: judge.version for name, judge in snapshot.judges.items()}
+            known = self._hashed(versions, scenario.digest)
+            if len(self._lent_versions) >= LENT_VERSIONS:
+                self._lent_versions = {}
+            self._lent_versions[key] = known
+        return known
+
+    def _hashed(self, versions: Mapping[str, str], given: str = "") -> str:
+        return scoring_version(
+            self._library,
+            self._reader,
+            self._matcher,
+            self._panel,
+            self._temperaments,
+            conversation_judges=versions,
+            given=given,
+        )
 
     def _require_judges(self) -> None:
         """A scenario that asks for judges which are not here is found out at start, not by its first lab."""
-        vault, judges = self._library.vault, self._present().judges
-        for collection, scenario in vault.names():
-            secrets = vault.open(collection, scenario).secrets
-            missing = secrets.reward and missing_judge(composite_of(secrets.reward), judges)
-            problem = f"needs the judge `{missing}`, which this server lacks. {way_out(missing)}" if missing else None
-            problem = problem or self._panel.plugin_problem(secrets.rubric.criteria)
+        for collection, scenario in self._library.vault.names():
+            problem = self._problem(self._library.vault.open(collection, scenario))
             if problem:
                 raise ScenarioError(f"{collection}/{scenario} {problem}")
 
+    def _problem(self, scenario: SealedScenario) -> str | None:
+        """What this server lacks to score a scenario."""
+        secrets = scenario.secrets
+        missing = secrets.reward and missing_judge(composite_of(secrets.reward), self._snapshot().judges)
+        problem = f"needs the judge `{missing}`, which this server lacks. {way_out(missing)}" if missing else None
+        return problem or self._panel.plugin_problem(secrets.rubric.criteria)
+
     # --- in a scoring thread ----------------------------------------------------------------------
 
-    def _begun(self, panelists: Panelists, read: Read) -> Begun:
+    def _begun(self, snapshot: JudgeSnapshot, read: Read) -> Begun:
         """Where texts have to be embedded first, that is all; else it is done at once."""
         started = time.perf_counter()
         request: ScoreRequest | None = None
@@ -335,45 +386,45 @@ class Scorer:
         found: _Open | Scored | Unscored | None
         try:
             request = read()
-            texts = self._fresh_texts(request, panelists)
-            found = None if texts else self._judge(request, panelists)
+            texts = self._fresh_texts(request, snapshot)
+            found = None if texts else self._judge(request, snapshot)
         except Exception as error:  # noqa: BLE001 (a request boundary: one transcript must not fail its batch)
             found = _failed(error, request)
-        return Begun(request, panelists, texts, found, time.perf_counter() - started)
+        return Begun(request, snapshot, texts, found, time.perf_counter() - started)
 
     def _compute(self, begun: Sequence[Begun]) -> list[_Open | Scored | Unscored]:
-        return [self._attempt(each.request, each.panelists) for each in begun if each.request is not None]
+        return [self._attempt(each.request, each.snapshot) for each in begun if each.request is not None]
 
-    def _attempt(self, request: ScoreRequest, panelists: Panelists) -> _Open | Scored | Unscored:
+    def _attempt(self, request: ScoreRequest, snapshot: JudgeSnapshot) -> _Open | Scored | Unscored:
         try:
-            return self._judge(request, panelists)
+            return self._judge(request, snapshot)
         except Exception as error:  # noqa: BLE001 (a request boundary: one transcript must not fail its batch)
             return _failed(error, request)
 
-    def _fresh_texts(self, request: ScoreRequest, panelists: Panelists) -> Sequence[str]:
+    def _fresh_texts(self, request: ScoreRequest, snapshot: JudgeSnapshot) -> Sequence[str]:
         """What reading the transcript will embed."""
-        if self._prefetching is None or not self._is_replayed(request, panelists.judges):
+        if self._prefetching is None or not self._is_replayed(request, snapshot.judges):
             return ()
         transcript = request.transcript
         return self._prefetching.texts(self._sealed(request).case, turns_of(transcript.opening, transcript.exchanges()))
 
-    def _fresh_texts_of(self, reads: Sequence[Read], panelists: Panelists) -> list[str]:
+    def _fresh_texts_of(self, reads: Sequence[Read], snapshot: JudgeSnapshot) -> list[str]:
         """The same for several; what is wrong with one is met again when it is scored."""
         texts: dict[str, None] = {}
         for read in reads:
             with suppress(Exception):
-                texts |= dict.fromkeys(self._fresh_texts(read(), panelists))
+                texts |= dict.fromkeys(self._fresh_texts(read(), snapshot))
         return list(texts)
 
-    def _judge(self, request: ScoreRequest, panelists: Panelists) -> _Open | Scored:
+    def _judge(self, request: ScoreRequest, snapshot: JudgeSnapshot) -> _Open | Scored:
         scenario, transcript, config = self._sealed(request), request.transcript, request.config
         composite = self._composite(request)
-        missing = missing_judge(composite, panelists.judges)
+        missing = missing_judge(composite, snapshot.judges)
         if missing:
             # The scenario's own was there at start: that it has gone since is no mistake of the caller's.
-            raise refused(missing, panelists.judges) if config.composite else JudgeFailed()
+            raise refused(missing, snapshot.judges) if config.composite else JudgeFailed()
         record, recited = NOT_REPLAYED, 0
-        if self._is_replayed(request, panelists.judges):
+        if self._is_replayed(request, snapshot.judges):
             record, recited = self._replayed(scenario, transcript)
         case = Case(scenario, transcript, record, request.lab_id)
         criteria = _wanted(scenario.secrets.rubric, config, composite)
@@ -385,9 +436,11 @@ class Scorer:
             recited=recited,
             criteria=criteria,
             verdicts=judged.verdicts,
+            has_persona=scenario.has_persona,
         )
-        half = _Open(case, config, composite, criteria, gates, judged.verdicts, judged.open)
-        return half if half.waits else _total(half, judged.verdicts, {}, panelists)
+        version = self._version(snapshot, scenario)
+        half = _Open(case, config, composite, criteria, gates, judged.verdicts, judged.open, version)
+        return half if half.waits else _total(half, judged.verdicts, {}, snapshot)
 
     def _replayed(self, scenario: SealedScenario, transcript: Transcript) -> tuple[Record, int]:
         """The record, and how many sentences of the rubric were recited in it: nobody hears those."""
@@ -400,7 +453,7 @@ class Scorer:
         record = replay(scenario.case, transcript.opening, heard, self._reader, self._matcher, scenario.card.max_turns)
         return record, sum(clear.recited for clear in cleared)
 
-    def _composite(self, request: ScoreRequest) -> Composite:
+    def _composite(self, request: ScoreRequest) -> ScoringComposite:
         """What makes up the reward: a request's word wins over the scenario's."""
         if request.config.composite is not None:
             return request.config.composite
@@ -430,17 +483,17 @@ class Scorer:
 
     async def _asked(self, outcomes: Sequence[_Open | Scored | Unscored], begun: Begun) -> list[Scored | Unscored]:
         """The outcomes once everybody was heard; `begun` is one of them, for the judges that they share."""
-        panelists = begun.panelists
+        snapshot = begun.snapshot
         waiting = [outcome for outcome in outcomes if isinstance(outcome, _Open)]
         if not waiting:
             return [outcome for outcome in outcomes if not isinstance(outcome, _Open)]
         answers, heard = await asyncio.gather(
             self._panel.ask([(each.case, each.questions) for each in waiting]),
-            asyncio.gather(*(self._estimates(name, waiting, panelists.judges) for name in panelists.judges)),
+            asyncio.gather(*(self._estimates(name, waiting, snapshot.judges) for name in snapshot.judges)),
         )
-        estimates = dict(zip(panelists.judges, heard, strict=True))
+        estimates = dict(zip(snapshot.judges, heard, strict=True))
         finished = iter(
-            _finished(each, answer, {name: found[i] for name, found in estimates.items()}, panelists)
+            _finished(each, answer, {name: found[i] for name, found in estimates.items()}, snapshot)
             for i, (each, answer) in enumerate(zip(waiting, answers, strict=True))
         )
         return [next(finished) if isinstance(each, _Open) else each for each in outcomes]
@@ -483,7 +536,7 @@ def _failed(error: Exception, request: ScoreRequest | None) -> Unscored:
     return Unscored(LabsError())
 
 
-def _wanted(rubric: Rubric, config: RewardConfig, composite: Composite) -> tuple[Criterion, ...]:
+def _wanted(rubric: Rubric, config: RewardConfig, composite: ScoringComposite) -> tuple[Criterion, ...]:
     """The criteria to be decided: all that run, or those that cap, or none where only others are heard."""
     if RUBRIC in composite.judges:
         return considered(rubric, config)
@@ -491,7 +544,7 @@ def _wanted(rubric: Rubric, config: RewardConfig, composite: Composite) -> tuple
 
 
 def _finished(
-    half: _Open, answer: Outcome, estimates: Mapping[str, Estimate | LabsError | None], panelists: Panelists
+    half: _Open, answer: Outcome, estimates: Mapping[str, Estimate | LabsError | None], snapshot: JudgeSnapshot
 ) -> Scored | Unscored:
     if isinstance(answer, LabsError):
         return Unscored(answer)
@@ -502,13 +555,13 @@ def _finished(
         if estimate is not None:
             known[name] = estimate
     try:
-        return _total(half, {**half.verdicts, **{v.criterion_id: v for v in answer}}, known, panelists)
+        return _total(half, {**half.verdicts, **{v.criterion_id: v for v in answer}}, known, snapshot)
     except LabsError as error:
         return Unscored(error)
 
 
 def _total(
-    half: _Open, verdicts: Mapping[str, Verdict], estimates: Mapping[str, Estimate], panelists: Panelists
+    half: _Open, verdicts: Mapping[str, Verdict], estimates: Mapping[str, Estimate], snapshot: JudgeSnapshot
 ) -> Scored:
     rubric = half.case.scenario.secrets.rubric
     total = _rubric_total(half, verdicts)
@@ -526,13 +579,13 @@ def _total(
         caps=total.caps,
         gates=half.gates,
         capped_by=tuple(dict.fromkeys(kind for kind, cap in limits if cap < value)),
-        abstained=tuple(v.criterion_id for v in ordered if v.status is Status.ABSTAINED),
+        abstained=tuple(v.criterion_id for v in ordered if v.status is VerdictStatus.ABSTAINED),
         coverage=round(total.coverage, 4),
         moments=moments_of(rubric, verdicts),
-        scoring_version=panelists.scoring_version,
+        scoring_version=half.scoring_version,
         uncertainty=None if whole.std is None else round(whole.std, 4),
         parts={} if half.composite.judges == (RUBRIC,) else {name: round(v.value, 4) for name, v in values.items()},
-        judges=heard_as(half.composite, panelists.judges),
+        judges=heard_as(half.composite, snapshot.judges),
     )
 
 
@@ -564,5 +617,14 @@ def _rubric_total(half: _Open, verdicts: Mapping[str, Verdict]) -> Aggregate:
         return Aggregate(0.0, {}, fired_caps(half.criteria, verdicts), 1.0)
     total = aggregate(half.case.scenario.secrets.rubric, verdicts, half.config)
     if total is None:
-        raise JudgeFailed(UNDECIDABLE)
+        raise JudgeFailed(_undecidable(half, verdicts))
     return total
+
+
+def _undecidable(half: _Open, verdicts: Mapping[str, Verdict]) -> str:
+    """Why there is no reward; who brought the rubric is told of which criteria, too."""
+    if half.case.scenario.collection != GIVEN:
+        return UNDECIDABLE
+    names = [criterion.id for criterion in half.criteria if verdicts[criterion.id].status is VerdictStatus.ABSTAINED]
+    listed = ", ".join(f"`{name}`" for name in names)
+    return f"No judge here can decide {listed}, and too little of the rubric is left. {NEEDS_A_MODEL}"

@@ -19,7 +19,7 @@ from scenarios.library import SealedScenario, Vault
 from scenarios.schema import Criterion
 
 
-class Preferred(Protocol):
+class PreferredSide(Protocol):
     """What a judge of pairs says."""
 
     @property
@@ -32,7 +32,7 @@ class PairJudge(Protocol):
 
     async def compare(
         self, scenario: SealedScenario, criteria: Sequence[Criterion], a: Transcript, b: Transcript, lab_id: str
-    ) -> Preferred:
+    ) -> PreferredSide:
         """The better one by these criteria; `JudgeFailed` or `BudgetExhausted` if nobody can be asked."""
 
 

@@ -38,7 +38,7 @@ from reward_server.judges.state import StateJudge
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import LanguageModel
 from reward_server.llm.budget import Ledger
-from reward_server.llm.caller import Meter
+from reward_server.llm.caller import CallMeter
 from reward_server.scoring.lineage import Lineage
 from reward_server.scoring.scorer import Scorer
 from reward_server.settings import Settings
@@ -53,7 +53,7 @@ def load_scenarios(root: Path | None) -> Library:
     """The scenarios below `root` (default: the packaged ones, read once); `ScenarioError` names file and line."""
     try:
         return _packaged() if root is None else load_library(root)
-    except scenarios.yamlfile.ScenarioError as error:
+    except scenarios.yamlfile.ScenarioFileError as error:
         raise ScenarioError(str(error)) from None
 
 
@@ -116,7 +116,7 @@ def deciders_of(
     kept: VerdictCache,
     ledger: Ledger | None = None,
     *,
-    meter: Meter | None = None,
+    meter: CallMeter | None = None,
     clock: Clock | None = None,
 ) -> Deciders:
     """The decision models that the reader and the judges ask; `ConfigurationError` where one cannot be used."""
@@ -160,7 +160,7 @@ def _no_reward_model() -> ConversationJudge | None:
 
 
 @dataclass(frozen=True)
-class Guests:
+class ExtraJudges:
     """The judges besides the embedded ones."""
 
     asked: tuple[AskedJudge, ...] = ()
@@ -175,7 +175,7 @@ class Guests:
         return {**self.plugins.conversation, **{name: judge for name, judge in own.items() if judge is not None}}
 
 
-NO_GUESTS = Guests()
+NO_GUESTS = ExtraJudges()
 
 
 def asked_judges(
@@ -201,7 +201,7 @@ def pair_judge(
 
 
 def build_scorer(
-    library: Library, matcher: Matcher, reader: Reader, threads: Executor, guests: Guests = NO_GUESTS
+    library: Library, matcher: Matcher, reader: Reader, threads: Executor, guests: ExtraJudges = NO_GUESTS
 ) -> Scorer:
     """The scorer with the embedded judges and the guests."""
     computed: list[ComputedJudge] = [StateJudge(), RuleJudge(), LocalJudge(matcher), *guests.plugins.computed]
@@ -273,7 +273,7 @@ class OfflineEngine:
     matcher: Matcher
     reader: Reader
     scorer: Scorer
-    guests: Guests
+    guests: ExtraJudges
     pairs: PairwiseJudge | DecidedPairs | None = None
     """Who compares two conversations, if anybody can be asked."""
 
@@ -295,7 +295,7 @@ def offline_engine(
     reader = reader or reader_of(settings, load_reader(settings), deciders.reader)
     asked = asked_judges(model, settings, verdicts, reader, deciders.judges)
     learned = reward_model_service(settings, matcher=matcher).active
-    guests = Guests(
+    guests = ExtraJudges(
         asked=asked,
         plugins=load_plugins(settings.plugin_names),
         classifier=classifier_judge(settings, matcher),

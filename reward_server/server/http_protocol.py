@@ -21,7 +21,7 @@ from reward_server.errors import InvalidRequest, LabsError, Overloaded
 from reward_server.ids import new_request_id
 from reward_server.server.connections import Connections
 from reward_server.server.socket_protocol import BoundedSocketProtocol
-from reward_server.server.upgrade_ignoring_parser import DeafParser
+from reward_server.server.upgrade_ignoring_parser import UpgradeIgnoringParser
 
 MAX_HEAD_BYTES = 64 * 1024
 """Of a request line and headers; what arrives in their first packet is not counted."""
@@ -43,7 +43,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def __init__(self, *given: Any, connections: Connections | None = None, **named: Any) -> None:
         super().__init__(*given, **named)
-        self.parser: DeafParser = DeafParser(self)  # type: ignore[assignment]
+        self.parser: UpgradeIgnoringParser = UpgradeIgnoringParser(self)  # type: ignore[assignment]
         self._all = Connections() if connections is None else connections
         self._is_unread = False
 

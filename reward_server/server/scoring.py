@@ -28,13 +28,13 @@ from reward_server.llm.durable import StoredLedger, StoredVerdicts
 from reward_server.logs.logger import get_logger
 from reward_server.reward_models.service import RewardModelService
 from reward_server.scoring.lineage import Lineage
-from reward_server.scoring.metering import Meter
+from reward_server.scoring.metering import ScoringMeter
 from reward_server.scoring.scorer import Scorer
 from reward_server.scoring.telling import Telling
 from reward_server.scoring.tie_breaker import PairJudge
 from reward_server.server.engine import (
     Deciders,
-    Guests,
+    ExtraJudges,
     asked_judges,
     deciders_of,
     load_matcher,
@@ -44,7 +44,7 @@ from reward_server.server.engine import (
     reader_of,
     reward_model_service,
 )
-from reward_server.server.infrastructure import Given
+from reward_server.server.infrastructure import BuildInputs
 from reward_server.server.ports import Ports
 from reward_server.settings import Settings
 from reward_server.store.store import Store
@@ -58,7 +58,7 @@ log = get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class Scoring:
+class ScoringParts:
     """What scores, and what it is made of."""
 
     library: Library
@@ -81,7 +81,7 @@ class Scoring:
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedModels:
     """What takes seconds to load and rests on no database."""
 
     library: Library
@@ -93,7 +93,7 @@ class Loaded:
     classifier: ConversationJudge | None
 
 
-async def load(stack: AsyncExitStack, settings: Settings, ports: Ports, metrics: Metrics) -> Loaded:
+async def load(stack: AsyncExitStack, settings: Settings, ports: Ports, metrics: Metrics) -> LoadedModels:
     """Scenarios, encoders, the active reward model, plug-ins and the classifier."""
     batcher = MicroBatcher(usable(settings.scoring_threads))
     stack.push_async_callback(asyncio.to_thread, batcher.close)
@@ -102,7 +102,7 @@ async def load(stack: AsyncExitStack, settings: Settings, ports: Ports, metrics:
     stack.callback(threads.shutdown, cancel_futures=True)
     learned = reward_model_service(settings, batcher, matcher, lab_at_work)
     await learned.current()
-    return Loaded(
+    return LoadedModels(
         library=library,
         matcher=matcher,
         reader=reader,
@@ -113,37 +113,37 @@ async def load(stack: AsyncExitStack, settings: Settings, ports: Ports, metrics:
     )
 
 
-async def scoring_of(stack: AsyncExitStack, given: Given, store: Store, loaded: Loaded) -> Scoring:
+async def scoring_of(stack: AsyncExitStack, inputs: BuildInputs, store: Store, loaded: LoadedModels) -> ScoringParts:
     """Judges on what was loaded, and the scorer on all of them."""
-    settings, ports, metrics = given.settings, given.ports, given.metrics
+    settings, ports, metrics = inputs.settings, inputs.ports, inputs.metrics
     library, matcher, reader, threads = loaded.library, loaded.matcher, loaded.reader, loaded.threads
     model = await _language_model(stack, settings, ports, store, metrics)
     verdicts = VerdictCache(StoredVerdicts(store, ports.clock))
-    deciders = await _deciders(stack, given, store, matcher, verdicts)
+    deciders = await _deciders(stack, inputs, store, matcher, verdicts)
     if isinstance(reader, LocalReader):
         reader = reader_of(settings, reader, deciders.reader, metrics.llm.reader_fell_back)
     # Another one may have been activated since it was loaded.
     await loaded.learned.current()
-    guests = Guests(
+    guests = ExtraJudges(
         asked=asked_judges(model, settings, verdicts, reader, deciders.judges),
         plugins=loaded.plugins,
         classifier=loaded.classifier,
         reward_model=lambda: loaded.learned.at_hand,
     )
     scorer = ports.build_scorer(library, matcher, reader, threads, guests)
-    scorer.meter = Meter(library.vault, metrics)
+    scorer.meter = ScoringMeter(library.vault, metrics)
     scorer.telling = Telling(library.vault, Weightings(), AuditLog(store, ports.clock))
     lineage = Lineage(library.vault, guests.conversation_judges)
     pairs = pair_judge(model, verdicts, reader, deciders.judges)
-    return Scoring(library, matcher, reader, threads, model, verdicts, loaded.learned, scorer, lineage, pairs)
+    return ScoringParts(library, matcher, reader, threads, model, verdicts, loaded.learned, scorer, lineage, pairs)
 
 
 async def _deciders(
-    stack: AsyncExitStack, given: Given, store: Store, matcher: Matcher, verdicts: VerdictCache
+    stack: AsyncExitStack, inputs: BuildInputs, store: Store, matcher: Matcher, verdicts: VerdictCache
 ) -> Deciders:
     """The decision models; an SDK takes a second to import, so that is done off the loop."""
-    make = partial(deciders_of, meter=given.metrics.llm, clock=given.ports.clock)
-    deciders = await asyncio.to_thread(make, given.settings, matcher, verdicts, StoredLedger(store))
+    make = partial(deciders_of, meter=inputs.metrics.llm, clock=inputs.ports.clock)
+    deciders = await asyncio.to_thread(make, inputs.settings, matcher, verdicts, StoredLedger(store))
     stack.push_async_callback(deciders.close)
     for use, each in (("reader", deciders.reader), ("judges", deciders.judges)):
         if each is not None:

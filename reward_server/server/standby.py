@@ -38,7 +38,7 @@ class Relieved(Exception):  # noqa: N818 (nothing went wrong)
         self.number = number
 
 
-class Place:
+class ListeningAddress:
     """The address that a server listens on, and the wait for it."""
 
     def __init__(self, settings: Settings, bind: Bind) -> None:

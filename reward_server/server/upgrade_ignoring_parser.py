@@ -14,7 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 _FRAMING = frozenset((b"content-length", b"transfer-encoding"))
 
 
-class DeafParser:
+class UpgradeIgnoringParser:
     """Has the part of httptools' parser that uvicorn calls."""
 
     def __init__(self, listener: HttpToolsProtocol) -> None:

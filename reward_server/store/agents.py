@@ -7,13 +7,13 @@ from sqlalchemy import delete, func, insert, select
 from reward_server.store.agent_records import AgentEpisodeRow, AgentRow, StandingRow
 from reward_server.store.mapping import values_of
 from reward_server.store.session import Session
-from reward_server.store.tables import Agent, AgentEpisode, table_of
+from reward_server.store.tables import AgentEpisodeTable, AgentTable, table_of
 
-_AGENT = table_of(Agent)
-_PLAYED = table_of(AgentEpisode)
+_AGENT = table_of(AgentTable)
+_PLAYED = table_of(AgentEpisodeTable)
 
 
-class Agents:
+class AgentRepository:
     """Agents of one lab at a time."""
 
     def __init__(self, session: Session) -> None:

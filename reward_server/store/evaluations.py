@@ -14,16 +14,16 @@ from reward_server.store.mapping import values_of
 from reward_server.store.pages import everything
 from reward_server.store.records import EvaluationRow, EvaluationSource, Stats
 from reward_server.store.session import Session
-from reward_server.store.tables import Evaluation, table_of
+from reward_server.store.tables import EvaluationTable, table_of
 
-_EVALUATION = table_of(Evaluation)
+_EVALUATION = table_of(EvaluationTable)
 _ADD = insert(_EVALUATION)
 _GET = select(_EVALUATION).where(
     _EVALUATION.c.lab_id == bindparam("lab_id"), _EVALUATION.c.evaluation_id == bindparam("evaluation_id")
 )
 
 
-class Evaluations:
+class EvaluationRepository:
     """Evaluations of one lab at a time."""
 
     def __init__(self, session: Session) -> None:

@@ -12,15 +12,15 @@ from reward_server.store.isolation import across_labs
 from reward_server.store.job_records import OPEN, Claim, ItemOutcome, ItemState, JobRow, JobStatus
 from reward_server.store.job_standing import counted, place_of, saved, write_outcomes
 from reward_server.store.jobs import job_of
-from reward_server.store.tables import Job, JobItem, table_of
+from reward_server.store.tables import JobItemTable, JobTable, table_of
 
 MAX_ATTEMPTS = 5
 CANDIDATES = 200
 """So many open jobs are looked at, those that waited longest first."""
 LOST = {"status": "error", "code": "worker_lost", "message": "The worker stopped in every attempt at this item."}
 
-_JOB = table_of(Job)
-_ITEM = table_of(JobItem)
+_JOB = table_of(JobTable)
+_ITEM = table_of(JobItemTable)
 _WAITING = across_labs(
     select(_JOB.c.job_id, _JOB.c.lab_id, _JOB.c.served_at, _JOB.c.created_at)
     .where(

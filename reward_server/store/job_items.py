@@ -20,10 +20,10 @@ from reward_server.store.job_standing import GOES_ON, counted, place_of, saved, 
 from reward_server.store.jobs import job_of
 from reward_server.store.records import JsonObject
 from reward_server.store.session import Session
-from reward_server.store.tables import Job, JobItem, table_of
+from reward_server.store.tables import JobItemTable, JobTable, table_of
 
-_JOB = table_of(Job)
-_ITEM = table_of(JobItem)
+_JOB = table_of(JobTable)
+_ITEM = table_of(JobItemTable)
 _LOCK = (
     select(_JOB)
     .where(_JOB.c.lab_id == bindparam("lab_id"), _JOB.c.job_id == bindparam("job_id"), _JOB.c.status.in_(OPEN))
@@ -67,7 +67,7 @@ _NOTE = (
 _OPEN_COUNT = across_labs(select(func.count()).select_from(_JOB).where(_JOB.c.status.in_(OPEN)))
 
 
-class JobItems:
+class JobItemRepository:
     """Items of all labs' jobs: for workers alone."""
 
     def __init__(self, session: Session) -> None:

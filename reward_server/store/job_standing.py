@@ -9,13 +9,13 @@ from datetime import datetime
 from sqlalchemy import Connection, bindparam, update
 
 from reward_server.store.job_records import ItemOutcome, ItemState, JobRow, JobStatus
-from reward_server.store.tables import Job, JobItem, table_of
+from reward_server.store.tables import JobItemTable, JobTable, table_of
 
 GOES_ON: dict[str, object] = {"status": JobStatus.RUNNING, "rests_until": None, "rests_for": None}
 """What changes of a job that waited, once something of it was done."""
 
-_JOB = table_of(Job)
-_ITEM = table_of(JobItem)
+_JOB = table_of(JobTable)
+_ITEM = table_of(JobItemTable)
 _RECORD = (
     update(_ITEM)
     .where(

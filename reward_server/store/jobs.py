@@ -14,10 +14,10 @@ from reward_server.store.mapping import values_of
 from reward_server.store.pages import is_after, made_with
 from reward_server.store.records import JsonObject, PageEnd
 from reward_server.store.session import Session
-from reward_server.store.tables import Job, JobItem, table_of
+from reward_server.store.tables import JobItemTable, JobTable, table_of
 
-_JOB = table_of(Job)
-_ITEM = table_of(JobItem)
+_JOB = table_of(JobTable)
+_ITEM = table_of(JobItemTable)
 _ADD = insert(_JOB)
 _GET = select(_JOB).where(_JOB.c.lab_id == bindparam("lab_id"), _JOB.c.job_id == bindparam("job_id"))
 _OPEN = select(func.count()).where(_JOB.c.lab_id == bindparam("lab_id"), _JOB.c.status.in_(OPEN))
@@ -47,7 +47,7 @@ _NOTED = select(_ITEM.c.job_id, _ITEM.c.result).where(
 _PURGE = across_labs(delete(_JOB).where(_JOB.c.finished_at < bindparam("before")))
 
 
-class Jobs:
+class JobRepository:
     """Jobs of one lab at a time."""
 
     def __init__(self, session: Session) -> None:

@@ -11,9 +11,9 @@ from reward_server.store.isolation import across_labs
 from reward_server.store.mapping import values_of
 from reward_server.store.records import KeyRow
 from reward_server.store.session import Session
-from reward_server.store.tables import ApiKey, table_of
+from reward_server.store.tables import ApiKeyTable, table_of
 
-_KEY = table_of(ApiKey)
+_KEY = table_of(ApiKeyTable)
 _ADD = insert(_KEY)
 # Whose key it is, only the key tells.
 _GET = across_labs(select(_KEY).where(_KEY.c.key_id == bindparam("key_id")))
@@ -35,7 +35,7 @@ _USED = across_labs(
 _DELETE = across_labs(delete(_KEY).where(_KEY.c.key_id == bindparam("this_key")))
 
 
-class Keys:
+class KeyRepository:
     """Keys of all labs: only the key ring and the operator's commands read them."""
 
     def __init__(self, session: Session) -> None:

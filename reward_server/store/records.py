@@ -37,7 +37,7 @@ class EvaluationSource(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class LabLimitsRow:
     """What a lab may use beside the plans of its keys; None means no limit of its own."""
 
     characters_per_day: int | None = None
@@ -48,7 +48,7 @@ class Limits:
     retention_days: int | None = None
 
 
-NO_LIMITS = Limits()
+NO_LIMITS = LabLimitsRow()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class LabRow:
     name: str
     """As people call it; may be empty."""
     created_at: datetime
-    limits: Limits = NO_LIMITS
+    limits: LabLimitsRow = NO_LIMITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

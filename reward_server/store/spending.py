@@ -16,9 +16,9 @@ from reward_server.store.dialects import one_at_a_time, upsert
 from reward_server.store.isolation import across_labs
 from reward_server.store.records import NO_CEILING, BookingRow, Ceiling, Spend, SpendingRow
 from reward_server.store.session import Session
-from reward_server.store.tables import LlmBooking, LlmSpending, table_of
+from reward_server.store.tables import LlmBookingTable, LlmSpendingTable, table_of
 
-_SPENDING, _BOOKING = table_of(LlmSpending), table_of(LlmBooking)
+_SPENDING, _BOOKING = table_of(LlmSpendingTable), table_of(LlmBookingTable)
 _GET = select(_SPENDING.c.tokens, _SPENDING.c.nano_usd).where(
     _SPENDING.c.lab_id == bindparam("lab_id"), _SPENDING.c.day == bindparam("day")
 )
@@ -43,7 +43,7 @@ _DAYS_BOOKED = across_labs(
 )
 
 
-class Spending:
+class SpendingRepository:
     """The spending of one lab at a time."""
 
     def __init__(self, session: Session) -> None:

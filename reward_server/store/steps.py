@@ -16,9 +16,9 @@ from sqlalchemy.types import TypeEngine
 from reward_server.store.columns import JSON_COLUMN, UtcDateTime, dump_json
 from reward_server.store.isolation import across_labs
 from reward_server.store.records import EpisodeRow, EpisodeStatus
-from reward_server.store.tables import Episode, table_of
+from reward_server.store.tables import EpisodeTable, table_of
 
-_EPISODE = table_of(Episode)
+_EPISODE = table_of(EpisodeTable)
 _STEP = (
     update(_EPISODE)
     .where(

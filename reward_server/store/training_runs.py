@@ -17,15 +17,15 @@ from reward_server.store.mapping import values_of
 from reward_server.store.pages import is_after, made_with
 from reward_server.store.records import PageEnd
 from reward_server.store.session import Session
-from reward_server.store.tables import TrainingMetric, TrainingRun, table_of
+from reward_server.store.tables import TrainingMetricTable, TrainingRunTable, table_of
 from reward_server.store.training_records import OPEN_RUNS, MetricPlace, MetricRow, RunStatus, TrainingRunRow
 
-_RUN = table_of(TrainingRun)
-_METRIC = table_of(TrainingMetric)
+_RUN = table_of(TrainingRunTable)
+_METRIC = table_of(TrainingMetricTable)
 _IDS = across_labs(select(_RUN.c.training_run_id))
 
 
-class TrainingRuns:
+class TrainingRunRepository:
     """Runs of one lab at a time."""
 
     def __init__(self, session: Session) -> None:

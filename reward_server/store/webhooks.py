@@ -18,14 +18,14 @@ from reward_server.store.mapping import values_of
 from reward_server.store.pages import is_after
 from reward_server.store.records import DeliveryRow, DeliveryState, PageEnd, WebhookRow
 from reward_server.store.session import Session
-from reward_server.store.tables import Webhook, WebhookDelivery, table_of
+from reward_server.store.tables import WebhookDeliveryTable, WebhookTable, table_of
 
-_HOOK = table_of(Webhook)
-_DELIVERY = table_of(WebhookDelivery)
+_HOOK = table_of(WebhookTable)
+_DELIVERY = table_of(WebhookDeliveryTable)
 _PENDING = _DELIVERY.c.state == DeliveryState.PENDING.value
 
 
-class Webhooks:
+class WebhookRepository:
     """Webhooks and messages; of one lab at a time, but for what sends them."""
 
     def __init__(self, session: Session) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from reward_server.llm.base import Usage
+from reward_server.llm.base import TokenUsage
 from reward_server.llm.budget import Prices
 from reward_server.logs.logger import get_logger
 
@@ -67,7 +67,7 @@ class LlmMetrics:
         )
         self._left_alone: set[str] = set()
 
-    def attempted(self, provider: str, outcome: str, seconds: float, usage: Usage) -> None:
+    def attempted(self, provider: str, outcome: str, seconds: float, usage: TokenUsage) -> None:
         """One call ended."""
         self.attempts.labels(provider, outcome).inc()
         self.attempt_seconds.labels(provider).observe(seconds)

@@ -21,7 +21,7 @@ from reward_server.auth.lab import Lab, Plan
 from reward_server.clock import Clock
 from reward_server.errors import StoreUnavailable, Unavailable
 from reward_server.folders import make_private
-from reward_server.jobs.kinds import Item, Record, WholeFile, Work, failed, succeeded
+from reward_server.jobs.kinds import JobItem, Record, WholeFile, Work, failed, succeeded
 from reward_server.jobs.rows import write_rows
 from reward_server.settings import Settings
 from reward_server.store.records import JsonObject
@@ -31,7 +31,7 @@ from reward_server.training.config import as_toml, scopes_of
 from reward_server.training.folder import RunFolder, run_folder
 from reward_server.training.guardian import BUSY
 from reward_server.training.process import REFUSED, Learner, environment
-from reward_server.training.tail import Found, Tail
+from reward_server.training.tail import Tail, TailRead
 
 LOOK_EVERY_S = 1.0
 PATIENCE_S = 600.0
@@ -81,7 +81,7 @@ class TrainingItem:
     async def check(self, _lab: Lab, _params: JsonObject) -> None:
         """Runs are checked where they are submitted."""
 
-    async def run(self, work: Work, items: Sequence[Item], record: Record) -> None:
+    async def run(self, work: Work, items: Sequence[JobItem], record: Record) -> None:
         """Have the learner run until it ends, and record how."""
         [item] = items
         row = await self._begun(work)
@@ -242,7 +242,7 @@ class _Stopping:
         self._asked.append(now)
 
 
-def _standing(found: Found) -> dict[str, Any]:
+def _standing(found: TailRead) -> dict[str, Any]:
     """What changes of a run by these records."""
     changes: dict[str, Any] = {"step": max((row.step for row in found.rows), default=0)} if found.rows else {}
     for name, kind in (("reward", "train"), ("held_out_reward", "eval")):

@@ -27,7 +27,7 @@ MOST_CALLS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Utterance:
+class ParsedUtterance:
     """A text of an agent, read."""
 
     text: str
@@ -36,13 +36,13 @@ class Utterance:
     """The tools that it calls in the text."""
 
 
-def utterance(content: str) -> Utterance:
+def utterance(content: str) -> ParsedUtterance:
     """What is said and done in a text."""
     text = said(content)
     if "<tool_call>" not in text:
-        return Utterance(text)
+        return ParsedUtterance(text)
     calls = tuple(_call(found[1]) for found in list(_CALL.finditer(text))[:MOST_CALLS])
-    return Utterance(_CALL.sub("", text).strip(), calls)
+    return ParsedUtterance(_CALL.sub("", text).strip(), calls)
 
 
 def said(content: str) -> str:

@@ -28,7 +28,7 @@ IGNORED_ROLES = frozenset({"system", "developer", "tool"})
 UNKNOWN_ROLE = "The role must be assistant, user, system, developer or tool."
 
 
-class Spoken(Protocol):
+class SpokenMessage(Protocol):
     """A message, as the wire has it or an episode's log."""
 
     @property
@@ -78,7 +78,7 @@ class Transcript:
 
     @classmethod
     def from_messages(
-        cls, messages: Sequence[Spoken], agent_role: Role = "assistant", tools: Sequence[Tool] = ()
+        cls, messages: Sequence[SpokenMessage], agent_role: Role = "assistant", tools: Sequence[Tool] = ()
     ) -> Transcript:
         """Read messages; `NothingToScore` without an agent message, `InvalidRequest` for an unknown role."""
         opening: list[str] = []

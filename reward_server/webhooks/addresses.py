@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import httpx2
 
-from reward_server.webhooks.names import Address, Names
+from reward_server.webhooks.names import Address, NameLookups
 
 MAX_URL_CHARACTERS = 2048
 LIMITS = httpx2.Limits(max_connections=100, max_keepalive_connections=0)
-"""Of pools for `Target.pinned`: no connection is used again. A pool tells connections apart by their address, so one
-whose certificate was checked for a name could serve another name at the same address."""
+"""Of pools for `WebhookTarget.pinned`: no connection is used again. A pool tells connections apart by their address, so
+one whose certificate was checked for a name could serve another name at the same address."""
 MAX_HOST_CHARACTERS = 253
 _LABEL = re.compile(r"[A-Za-z0-9_-]{1,63}")
 """Of a name, as RFC 1035 has it; underscores are in use all the same."""
@@ -54,7 +54,7 @@ class Unresolved(RefusedAddress):
 
 
 @dataclass(frozen=True)
-class Target:
+class WebhookTarget:
     """A URL and the address to connect to."""
 
     url: httpx2.URL
@@ -113,7 +113,7 @@ def _may_exist(host: str) -> bool:
     return True
 
 
-async def resolve(text: str, *, private: bool, names: Names) -> Target:
+async def resolve(text: str, *, private: bool, names: NameLookups) -> WebhookTarget:
     """Look a URL up; every address of its name has to be allowed.
 
     Raises:
@@ -129,7 +129,7 @@ async def resolve(text: str, *, private: bool, names: Names) -> Target:
         raise RefusedAddress("Must not point to a link-local, multicast or unspecified address, or to a cloud's own.")
     if not all(is_allowed(address, private=private) for address in addresses):
         raise InnerAddress("Must not point to a private, loopback or reserved address.")
-    return Target(url, str(addresses[0]))
+    return WebhookTarget(url, str(addresses[0]))
 
 
 def is_allowed(address: Address, *, private: bool) -> bool:

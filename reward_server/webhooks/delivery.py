@@ -22,7 +22,7 @@ from reward_server.logs.logger import get_logger
 from reward_server.store.records import DeliveryRow, DeliveryState, WebhookRow
 from reward_server.store.store import Store
 from reward_server.telemetry.metrics import Metrics
-from reward_server.webhooks.sender import ATTEMPT_S, GONE, Outcome, Sender
+from reward_server.webhooks.sender import ATTEMPT_S, GONE, Sender, SendOutcome
 from reward_server.webhooks.signing import signed_headers
 
 PAUSES = tuple(timedelta(seconds=s) for s in (5, 300, 1800, 7200, 18_000, 36_000, 36_000))
@@ -90,7 +90,7 @@ class Deliverer:
     async def _deliver(self, hook: WebhookRow, row: DeliveryRow) -> None:
         now = self._clock.now()
         if hook.disabled_at is not None:
-            outcome = Outcome(error="disabled")
+            outcome = SendOutcome(error="disabled")
         else:
             headers = signed_headers(self._pepper, hook.webhook_id, row.message_id, row.body, now)
             with working_for(hook.lab_id):
@@ -117,7 +117,7 @@ class Deliverer:
             log.warning("webhook_not_settled", message_id=row.message_id)
 
 
-def after(row: DeliveryRow, outcome: Outcome, clock: Clock) -> DeliveryRow:
+def after(row: DeliveryRow, outcome: SendOutcome, clock: Clock) -> DeliveryRow:
     """The message after an attempt."""
     told = replace(row, last_status=outcome.status, last_error=outcome.error)
     if outcome.ok:

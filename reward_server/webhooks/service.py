@@ -15,8 +15,8 @@ from reward_server.settings import PREFIX
 from reward_server.store.records import DeliveryRow, PageEnd, WebhookRow
 from reward_server.store.store import Store
 from reward_server.webhooks.addresses import InnerAddress, RefusedAddress, Unresolved, resolve
-from reward_server.webhooks.events import TEST, Event, message
-from reward_server.webhooks.names import Names
+from reward_server.webhooks.events import TEST, WebhookEvent, message
+from reward_server.webhooks.names import NameLookups
 from reward_server.webhooks.signing import secret_of
 from trainer_client.wire import WebhookRequest
 
@@ -38,7 +38,7 @@ class WebhookService:
         clock: Clock,
         pepper: bytes,
         private: bool,
-        names: Names,
+        names: NameLookups,
     ) -> None:
         self._store = store
         self._idempotency = idempotency
@@ -124,7 +124,7 @@ class WebhookService:
             webhook_id=new_id(IdPrefix.WEBHOOK),
             lab_id=lab.lab_id,
             url=request.url,
-            events=tuple(request.events or [event.value for event in Event]),
+            events=tuple(request.events or [event.value for event in WebhookEvent]),
             description=request.description,
             created_at=self._clock.now(),
         )

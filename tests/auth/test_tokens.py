@@ -21,7 +21,7 @@ from reward_server.auth.tokens import LONGEST, Issuer, Tokens
 from reward_server.clock import ManualClock
 from reward_server.errors import ConfigurationError
 from reward_server.store.migrate import migrate
-from reward_server.store.records import LabRow, Limits
+from reward_server.store.records import LabLimitsRow, LabRow
 from reward_server.store.store import Store
 
 ISSUER, AUDIENCE, SECRET = "https://login.example", "labs", "s" * 32
@@ -44,7 +44,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
     await migrate(url)
     opened = await Store.open(url)
     async with opened.transaction() as work:
-        await work.labs.add(LabRow(lab_id="acme", name="", created_at=CLOCK.now(), limits=Limits(concurrency=3)))
+        await work.labs.add(LabRow(lab_id="acme", name="", created_at=CLOCK.now(), limits=LabLimitsRow(concurrency=3)))
     yield opened
     await opened.close()
 

@@ -18,7 +18,7 @@ from reward_server.cli.evaluate import evaluate
 from reward_server.errors import InvalidRequest, LabsError
 from reward_server.offline import workers
 from reward_server.offline.results import Result
-from reward_server.offline.run import Item, RowScoring
+from reward_server.offline.run import RowItem, RowScoring
 from reward_server.offline.scoring import journal_of
 from scenarios.template import begin
 
@@ -128,7 +128,7 @@ def test_an_interrupted_run_goes_on_and_scores_nothing_twice(work: Path, monkeyp
     scored: list[int] = []
     original = RowScoring.score
 
-    async def dying(self: RowScoring, batch: Sequence[Item]) -> list[Result]:
+    async def dying(self: RowScoring, batch: Sequence[RowItem]) -> list[Result]:
         if len(scored) >= 6:
             raise RuntimeError("killed")
         scored.extend(item.base["row"] for item in batch)

@@ -24,7 +24,7 @@ from reward_server.webhooks.delivery import (
     PAUSES,
     Deliverer,
 )
-from reward_server.webhooks.names import Names
+from reward_server.webhooks.names import NameLookups
 from reward_server.webhooks.sender import Sender
 from scenarios.library import Library
 from tests.contract.house import WHERE, Client, House, Json, assert_error, running_house
@@ -115,7 +115,7 @@ async def lab(inner: House) -> AsyncIterator[Client]:
 
 @pytest.fixture
 async def deliverer(inner: House) -> AsyncIterator[Deliverer]:
-    sender = Sender(private=True, names=Names())
+    sender = Sender(private=True, names=NameLookups())
     yield Deliverer(inner.store, sender, load_pepper(inner.settings.data), inner.clock, inner.metrics)
     await sender.close()
 
@@ -219,6 +219,7 @@ async def until(happens: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.slow
 async def test_a_slow_receiver_holds_up_nobody_else(
     inner: House, lab: Client, receiver: Receiver, slow: Receiver, deliverer: Deliverer
 ) -> None:
@@ -237,6 +238,7 @@ async def test_a_slow_receiver_holds_up_nobody_else(
     assert {each["state"] for each in await messages(lab, late)} == {"delivered"}
 
 
+@pytest.mark.slow
 async def test_a_lab_has_few_of_the_places(inner: House, slow: Receiver, deliverer: Deliverer) -> None:
     keys = {name: await inner.key(name) for name in ("many", "one")}
     inner.end_development_mode()
@@ -258,7 +260,7 @@ async def test_an_answer_that_never_ends_is_a_timeout(inner: House, lab: Client,
     receiver.drips = True
     hook = await add(lab, receiver.url)
     await lab.ok("POST", f"/webhooks/{hook['webhook_id']}/test")
-    sender = Sender(private=True, names=Names(), timeout_s=0.5)
+    sender = Sender(private=True, names=NameLookups(), timeout_s=0.5)
     pepper = load_pepper(inner.settings.data)
     assert await Deliverer(inner.store, sender, pepper, inner.clock, inner.metrics).send_due() == 1
     await sender.close()
@@ -308,7 +310,7 @@ async def test_inner_addresses_are_refused_when_added_and_when_sent(labs: Client
     with sqlite3.connect(house.settings.data / "labs.sqlite") as connection:
         connection.execute("UPDATE webhook SET url = 'https://127.0.0.1:9/x'")
     connection.close()
-    sender = Sender(private=False, names=Names())
+    sender = Sender(private=False, names=NameLookups())
     await Deliverer(house.store, sender, b"p" * 32, house.clock, house.metrics).send_due()
     await sender.close()
     assert (await messages(labs, hook))[0]["last_error"] == "refused_address"

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from reward_server.episodes import in_play
-from reward_server.episodes.in_play import InPlay, Loaded
+from reward_server.episodes.in_play import InPlay, LoadedEpisode
 from reward_server.store.records import EpisodeRow, EpisodeStatus
 from tests.store.builders import a_turn, after_a_turn, an_episode
 
 TEXT = "How long have you had it, and does it get worse at night? " * 3
 
 
-def after_turns(episode: EpisodeRow, count: int) -> Loaded:
-    loaded = Loaded(episode, ())
+def after_turns(episode: EpisodeRow, count: int) -> LoadedEpisode:
+    loaded = LoadedEpisode(episode, ())
     for _ in range(count):
         after = after_a_turn(loaded.row)
         loaded = loaded.with_turn(after, a_turn(after, agent_content=TEXT, observation=TEXT[1:]))
@@ -76,9 +76,9 @@ def test_their_number_is_bounded_and_the_longest_unused_goes_first(monkeypatch: 
     few = InPlay(kept=True)
     rows = [an_episode() for _ in range(4)]
     for row in rows[:3]:
-        few.keep(Loaded(row, ()))
+        few.keep(LoadedEpisode(row, ()))
     few.find("acme", rows[0].episode_id)
-    few.keep(Loaded(rows[3], ()))
+    few.keep(LoadedEpisode(rows[3], ()))
     assert [few.find("acme", row.episode_id) is not None for row in rows] == [True, False, True, True]
 
 
@@ -91,7 +91,7 @@ def test_their_size_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         assert little.held_bytes <= 200_000
     assert 5 < sum(little.find("acme", row.episode_id) is not None for row in rows) < 50
     huge = an_episode(metadata={"note": "n" * 100_000})
-    little.keep(Loaded(huge, ()))
+    little.keep(LoadedEpisode(huge, ()))
     assert little.find("acme", huge.episode_id) is None
 
 

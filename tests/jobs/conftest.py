@@ -13,8 +13,8 @@ import pytest
 from personas.reading.matcher import Matcher
 from reward_server.offline import workers
 from reward_server.offline.recast import Recast
-from reward_server.offline.rows import Row
-from reward_server.offline.run import RowScoring, Task
+from reward_server.offline.rows import InputRow
+from reward_server.offline.run import RowScoring, ScoringTask
 from reward_server.scoring.scorer import Scorer
 from reward_server.server.engine import OfflineEngine, load_matcher, offline_engine
 from reward_server.settings import Settings
@@ -52,15 +52,15 @@ def engine(library: Library, matcher: Matcher) -> Iterator[OfflineEngine]:
 class Here:
     """Scores rows with a scorer that is there already."""
 
-    def __init__(self, scorer: Scorer, task: Task, recast: Recast | None = None) -> None:
+    def __init__(self, scorer: Scorer, task: ScoringTask, recast: Recast | None = None) -> None:
         self._scoring = RowScoring(scorer, task, recast)
         self._version = scorer.scoring_version
 
-    def score(self, rows: Iterable[Row], done: frozenset[str]) -> Generator[workers.Scored]:
-        """As an `Engine` does; not within an event loop."""
+    def score(self, rows: Iterable[InputRow], done: frozenset[str]) -> Generator[workers.ScoredRows]:
+        """As a `WorkerPool` does; not within an event loop."""
         for some in workers.in_batches(rows, workers.BATCH):
             items = [item for row in some for item in self._scoring.items(row) if item.base["key"] not in done]
-            yield workers.Scored(asyncio.run(self._scoring.score(items)), "here", 0.0, self._version)
+            yield workers.ScoredRows(asyncio.run(self._scoring.score(items)), "here", 0.0, self._version)
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from reward_server.errors import InvalidRequest, JudgeFailed
 from reward_server.offline import workers
 from reward_server.offline.report import summarise, write_report
 from reward_server.offline.results import RESULTS, ResultsFile
-from reward_server.offline.rows import Row, read_rows
-from reward_server.offline.run import Task
+from reward_server.offline.rows import InputRow, read_rows
+from reward_server.offline.run import ScoringTask
 from reward_server.offline.scoring import score_rows
 from reward_server.scoring.scored import Scored, Unscored
 from reward_server.scoring.scorer import Scorer, ScoreRequest
@@ -25,7 +25,7 @@ from tests.jobs.conftest import COLLECTION, SCENARIO, Here
 from trainer_client.wire import Message
 
 Rows = Callable[..., Path]
-TASK = Task(COLLECTION, SCENARIO)
+TASK = ScoringTask(COLLECTION, SCENARIO)
 
 GOOD_TALK = [
     {"role": "user", "content": "Hi, my bike makes a dreadful noise and I need it looked at."},
@@ -38,7 +38,7 @@ POOR_TALK = [{"role": "user", "content": "Hi, my bike."}, {"role": "assistant", 
 
 
 async def scored(
-    scorer: Scorer, out: Path, path: Path, task: Task = TASK, resume: bool = False
+    scorer: Scorer, out: Path, path: Path, task: ScoringTask = TASK, resume: bool = False
 ) -> list[dict[str, Any]]:
     with ResultsFile(out, scorer.scoring_version, resume) as results:
         await asyncio.to_thread(score_rows, results, read_rows(path), Here(scorer, task))
@@ -81,7 +81,7 @@ async def test_rows_may_name_their_own_scenario(engine: OfflineEngine, rows: Row
     path = rows(
         {"messages": POOR_TALK, "collection_slug": COLLECTION, "scenario_slug": SCENARIO}, {"messages": POOR_TALK}
     )
-    own, none = await scored(engine.scorer, tmp_path / "out", path, Task(None, None))
+    own, none = await scored(engine.scorer, tmp_path / "out", path, ScoringTask(None, None))
     assert own["status"] == "success"
     assert none["code"] == "no_scenario"
 
@@ -222,7 +222,7 @@ def test_a_run_in_which_nothing_was_scored_is_reported_without_plots(tmp_path: P
 
 def test_progress_reaches_the_last_row(engine: OfflineEngine, tmp_path: Path, library: Library) -> None:
     heard: list[int] = []
-    rows = [Row(1, {"messages": GOOD_TALK}), Row(2, problem="broken"), Row(3, {"messages": POOR_TALK})]
+    rows = [InputRow(1, {"messages": GOOD_TALK}), InputRow(2, problem="broken"), InputRow(3, {"messages": POOR_TALK})]
     with ResultsFile(tmp_path, engine.scorer.scoring_version, resume=False) as results:
         assert score_rows(results, rows, Here(engine.scorer, TASK), heard.append).failed == 1
     assert heard[-1] == 3

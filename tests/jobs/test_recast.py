@@ -11,7 +11,7 @@ from personas.case.library import load_temperaments
 from reward_server.offline.recast import Recast
 from reward_server.offline.results import ResultsFile
 from reward_server.offline.rows import read_rows
-from reward_server.offline.run import Task
+from reward_server.offline.run import ScoringTask
 from reward_server.offline.scoring import score_rows
 from reward_server.server.engine import OfflineEngine
 from scenarios.library import Library
@@ -29,7 +29,7 @@ def recorded(library: Library) -> dict[str, Any]:
 
 async def rewards(engine: OfflineEngine, recast: Recast | None, source: Path, out: Path) -> list[float]:
     with ResultsFile(out, engine.scorer.scoring_version, resume=True) as results:
-        task = Task(COLLECTION, SCENARIO)
+        task = ScoringTask(COLLECTION, SCENARIO)
         await asyncio.to_thread(score_rows, results, read_rows(source), Here(engine.scorer, task, recast))
         return [result["reward"] for result in results.read()]
 

@@ -8,7 +8,7 @@ import pytest
 
 from reward_server.errors import BodyTooLarge, JudgeFailed
 from reward_server.judges import preflight, ruler, shown
-from reward_server.judges.base import Case, Evidence, Status, occurs
+from reward_server.judges.base import Case, Evidence, VerdictStatus, occurs
 from reward_server.judges.inquiry import inquiries
 from reward_server.judges.llm import LlmJudge
 from reward_server.judges.pairwise import PairwiseJudge
@@ -101,7 +101,7 @@ async def test_a_quote_across_what_was_left_out_is_evidence() -> None:
     said = f"Take your time. {PLEA} I am listening to you."
     case, _ = a_judged_case(said, TELLS)
     found = verdicts(await decided(judge, said, TELLS))["author_calm"]
-    assert (found.status, found.evidence) == (Status.MET, (Evidence(1, "agent", across),))
+    assert (found.status, found.evidence) == (VerdictStatus.MET, (Evidence(1, "agent", across),))
     assert occurs(case.transcript, found.evidence)
     assert not occurs(case.transcript, [Evidence(1, "agent", "Take your time. Nobody said this.")])
 

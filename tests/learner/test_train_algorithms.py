@@ -16,7 +16,7 @@ from learner.config import ConfigError, read
 from learner.credit import Credit
 from learner.critic import Critic
 from learner.model import rows_of
-from learner.rollout import Collected, Stage
+from learner.rollout import Collected, RolloutStage
 from learner.run import open_run
 from learner.stages import Stages
 from learner.types import Group, Segment, Trajectory
@@ -189,7 +189,7 @@ def test_a_run_with_a_critic_resumes_with_it(name: str, tmp_path: Path) -> None:
 async def test_dynamic_sampling_plays_all_scenarios_and_replaces_a_group_in_its_own(tmp_path: Path) -> None:
     settings = config(tmp_path, 1, algorithm={"name": "dapo"}, rollout={"groups": 2, "group_size": 2})
     opened = open_run(settings, tmp_path / "run", lambda line: None)
-    names = [Stage("c", f"s{number}") for number in range(8)]
+    names = [RolloutStage("c", f"s{number}") for number in range(8)]
     asked: list[list[tuple[int, str]]] = []
 
     class Played:

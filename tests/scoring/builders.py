@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from personas.case.compiled import CompiledCase, compile_case
-from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
+from personas.reading.acts import Act, ReadCandidate, Reading, Sentence, Stance
 from personas.reading.reader import Reader, Turn
 from personas.replay.replayer import replay
 from personas.text.sentences import sentences
@@ -303,10 +303,10 @@ class WordReader(Reader):
         return Sentence(text, frozenset(acts), stance, topics if asks else (), () if asks or negated else promises)
 
 
-def _likely(examples: Mapping[str, Sequence[str]], text: str) -> tuple[Candidate, ...]:
+def _likely(examples: Mapping[str, Sequence[str]], text: str) -> tuple[ReadCandidate, ...]:
     matcher = WordMatcher()
     found = [(name, float(matcher.cosine([text], texts).max())) for name, texts in examples.items() if texts]
-    likely = [Candidate(name, likeness) for name, likeness in found if likeness >= LIKELY]
+    likely = [ReadCandidate(name, likeness) for name, likeness in found if likeness >= LIKELY]
     return tuple(sorted(likely, key=lambda each: -each.confidence))
 
 

@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_server.scoring.compose import RUBRIC_ALONE, Composite, Part, Value, combine, composite_of
+from reward_server.scoring.compose import RUBRIC_ALONE, CompositePart, ScoringComposite, Value, combine, composite_of
 from trainer_client import wire
 
 COMBINES = ("weighted_sum", "min", "product", "gated")
 
 
-def a_composite(how: str, *weights: float, at_least: float | None = None) -> Composite:
+def a_composite(how: str, *weights: float, at_least: float | None = None) -> ScoringComposite:
     parts: list[dict[str, Any]] = [{"judge": f"j{i}", "weight": weight} for i, weight in enumerate(weights)]
     if at_least is not None:
         parts[0]["at_least"] = at_least
     return composite_of(wire.Composite.model_validate({"combine": how, "parts": parts}))
 
 
-def of(composite: Composite, *values: float | Value) -> Value:
+def of(composite: ScoringComposite, *values: float | Value) -> Value:
     named = {f"j{i}": v if isinstance(v, Value) else Value(v) for i, v in enumerate(values)}
     return combine(composite, named)
 
@@ -138,5 +138,5 @@ def test_the_slopes_are_those_of_the_reward(how: str, a: float, b: float, std_a:
 
 
 def test_a_composite_may_be_written_by_hand() -> None:
-    by_hand = Composite("gated", (Part("j0", at_least=0.5), Part("j1", 2.0)))
+    by_hand = ScoringComposite("gated", (CompositePart("j0", at_least=0.5), CompositePart("j1", 2.0)))
     assert by_hand == a_composite("gated", 1, 2, at_least=0.5)

@@ -19,7 +19,7 @@ from personas.reading.acts import Reading
 from personas.reading.reader import Turn
 from reward_server.encoders.encoder import EncoderMatcher
 from reward_server.encoders.loading import load_encoder
-from reward_server.judges.base import Case, Evidence, JudgeFailed, Outcome, Status, Verdict
+from reward_server.judges.base import Case, Evidence, JudgeFailed, Outcome, Verdict, VerdictStatus
 from reward_server.scoring.compare import compare
 from reward_server.scoring.config import RewardConfig, read_config
 from reward_server.scoring.scored import Scored, Unscored, or_raise
@@ -384,8 +384,8 @@ class ToneJudge:
         if "please" in said:
             return JudgeFailed()
         if not said:
-            return (Verdict(criterion.id, Status.ABSTAINED, None, (), "llm", "test"),)
-        return (Verdict(criterion.id, Status.MET, 1.0, (Evidence(1, "agent", said),), "llm", "test"),)
+            return (Verdict(criterion.id, VerdictStatus.ABSTAINED, None, (), "llm", "test"),)
+        return (Verdict(criterion.id, VerdictStatus.MET, 1.0, (Evidence(1, "agent", said),), "llm", "test"),)
 
 
 async def test_a_judge_that_fails_leaves_no_number_and_fails_alone(threads: ThreadPoolExecutor) -> None:

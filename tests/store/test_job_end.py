@@ -10,8 +10,8 @@ import pytest
 
 from reward_server.auth.lab import Lab
 from reward_server.clock import ManualClock
-from reward_server.jobs.kinds import Item, Record, Work, failed, succeeded
-from reward_server.jobs.worker import Pace, Worker
+from reward_server.jobs.kinds import JobItem, Record, Work, failed, succeeded
+from reward_server.jobs.worker import JobWorker, Pace
 from reward_server.limits.usage import UsageMeter
 from reward_server.store.job_claims import LOST, MAX_ATTEMPTS, Hold
 from reward_server.store.job_records import JobRow, JobStatus
@@ -34,7 +34,7 @@ class Nothing:
     async def check(self, lab: Lab, params: JsonObject) -> None:
         raise AssertionError
 
-    async def run(self, work: Work, items: Sequence[Item], record: Record) -> None:
+    async def run(self, work: Work, items: Sequence[JobItem], record: Record) -> None:
         raise AssertionError
 
 
@@ -81,7 +81,7 @@ async def test_a_job_whose_workers_were_all_lost_has_failed_and_is_told(store_on
         told.append(job)
 
     clock, metrics = ManualClock(NOW + timedelta(hours=1)), Metrics()
-    await Worker(
+    await JobWorker(
         store=store_on_both,
         kinds={"evaluate": Nothing()},
         clock=clock,

@@ -57,7 +57,7 @@ class TemplateError(ValueError):
 
 
 @dataclass(frozen=True)
-class Spoken:
+class SpokenTokens:
     """What the policy's tokens say."""
 
     text: str
@@ -236,14 +236,14 @@ class Renderer:
         """Whether the next prompt is not the ids so far with something after them, now that this was said."""
         return self.forks or (self._drops_thoughts and thoughts.CLOSE in said)
 
-    def spoken(self, ids: list[int]) -> Spoken:
+    def spoken(self, ids: list[int]) -> SpokenTokens:
         """The text of a turn, without the end token that closes it."""
         body = ids[:-1] if ids and ids[-1] == self.end_id else ids
         text = self._tokenizer.decode(body, skip_special_tokens=False, clean_up_tokenization_spaces=False)
         lossy = "\ufffd" in text or "\0" in text or any(token in text for token in self._special)
         text = text.replace("\0", "\ufffd")  # no server takes a NUL, and nobody sees one
         thought = thoughts.first(text, opened=self.opens_thought)
-        return Spoken(text, lossy, thoughts.aloud(text, opened=self.opens_thought), thought)
+        return SpokenTokens(text, lossy, thoughts.aloud(text, opened=self.opens_thought), thought)
 
     # --- what the template does ---------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from trainer_client.integrations.episodes import Episode, Episodes
 from trainer_client.integrations.tasks import Task, dataset_rows
 
 
-class Figure(float):
+class FloatWithItem(float):
     """A number that OpenRLHF asks for its `item`, as it does a tensor."""
 
     def item(self) -> float:
@@ -76,14 +76,14 @@ def executor_for(model: str, *, template_options: dict[str, Any] | None = None, 
             if episode.error is not None:
                 raise RuntimeError(f"the episode has no reward: {episode.error}")
             after = self.renderer.suffix(episode.heard[-1], ended=said.endswith(end), results=episode.results)
-            gained = Figure(episode.rewards[-1] - before)
+            gained = FloatWithItem(episode.rewards[-1] - before)
             return {
                 "rewards": gained,
-                "scores": Figure(episode.rewards[-1]),
+                "scores": FloatWithItem(episode.rewards[-1]),
                 "environment_feedback": self.renderer.text(after) if episode.live else "",
                 "done": not episode.live,
                 "sampling_params": states.get("sampling_params"),
-                "extra_logs": {name: Figure(value) for name, value in episode.scores.items()},
+                "extra_logs": {name: FloatWithItem(value) for name, value in episode.scores.items()},
             }
 
     class AgentExecutor(MultiTurnAgentExecutor):  # type: ignore[misc]

@@ -10,7 +10,7 @@ from trainer_client.wire.base import RequestModel, ResponseModel
 
 LabId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
 Label = Annotated[str, StringConstraints(max_length=200)]
-ScopeName = Literal["train", "score", "export", "label", "operate"]
+ScopeName = Literal["train", "score", "export", "label", "author", "operate"]
 PlanName = Literal["standard", "premium", "custom"]
 Amount = Annotated[int, Field(ge=0, le=2**53)]
 

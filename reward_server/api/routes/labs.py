@@ -15,7 +15,7 @@ from reward_server.api.query import QueryModel
 from reward_server.api.router import Router
 from reward_server.auth.scopes import ANY, Scope
 from reward_server.clock import to_iso
-from reward_server.store.records import LabRow, Limits
+from reward_server.store.records import LabLimitsRow, LabRow
 from trainer_client.wire import (
     ChangeLabRequest,
     CreateLabRequest,
@@ -131,9 +131,9 @@ async def read_usage(request: Request, lab: Caller, query: Annotated[UsageQuery,
     return answer(request, {"lab_id": lab.lab_id, "limits": _limits(lab.limits), "data": data})
 
 
-def limits_of(wanted: LabLimits) -> Limits:
+def limits_of(wanted: LabLimits) -> LabLimitsRow:
     """In the units of the store."""
-    return Limits(
+    return LabLimitsRow(
         characters_per_day=wanted.characters_per_day,
         tokens_per_day=wanted.tokens_per_day,
         nano_usd_per_day=None if wanted.usd_per_day is None else round(wanted.usd_per_day * _NANO),
@@ -143,7 +143,7 @@ def limits_of(wanted: LabLimits) -> Limits:
     )
 
 
-def _limits(limits: Limits) -> Body:
+def _limits(limits: LabLimitsRow) -> Body:
     shown = {
         "characters_per_day": limits.characters_per_day,
         "tokens_per_day": limits.tokens_per_day,

@@ -26,7 +26,7 @@ TYPES = ("evaluate", "compare", "rescore")
 STEPS = {"cancel": api.cancel_job, "resume": api.resume_job, "retry": api.retry_job}
 
 
-class ResultsQuery(QueryModel):
+class ResultsPageQuery(QueryModel):
     """Where the table of results begins."""
 
     after: int = -1
@@ -61,7 +61,7 @@ async def job(visit: Visit, job_id: str) -> Response:
     body = await visit.services.jobs.get(visit.lab, job_id)
     if visit.is_partial:
         return view.page(visit, "_job.html", job=body)
-    after = queries.read(visit, ResultsQuery).after
+    after = queries.read(visit, ResultsPageQuery).after
     results = [each async for each in _first(visit, job_id, after)]
     return view.page(
         visit,

@@ -19,7 +19,7 @@ from reward_server.auth.scopes import ANY, USUAL, Scope
 from reward_server.console import queries, view
 from reward_server.console.routing import ROOT, Pages
 from reward_server.console.visit import Visit
-from reward_server.telemetry.alerts.readings import Readings, Wanted, page_of, quantile
+from reward_server.telemetry.alerts.readings import LabelFilter, Readings, page_of, quantile
 from trainer_client.wire import CreateKeyRequest
 
 pages = Pages()
@@ -162,7 +162,7 @@ def _route(seen: Readings, method: str, route: str) -> Json:
     }
 
 
-def _quantiles(seen: Readings, here: Wanted) -> list[str]:
+def _quantiles(seen: Readings, here: LabelFilter) -> list[str]:
     buckets = seen.now.get("labs_request_seconds_bucket", {})
     bounds = {float(dict(labels)["le"]): count for labels, count in buckets.items() if here(dict(labels))}
     return [f"{quantile(bounds, share) * 1000:,.0f}" if bounds else "–" for share in SHARES]

@@ -14,7 +14,7 @@ from reward_server.api.paging import Pager
 from reward_server.api.routes import episodes as api
 from reward_server.api.routes import evaluate as evaluations_api
 from reward_server.console import conversation, queries, reasons, snippets, view
-from reward_server.console.conversation import Conversation
+from reward_server.console.conversation import ConversationView
 from reward_server.console.pages.play import place_of
 from reward_server.console.reasons import NO_REASONS, Reasons
 from reward_server.console.routing import Pages
@@ -22,7 +22,7 @@ from reward_server.console.visit import Visit
 from reward_server.episodes.machine import agent_role
 from reward_server.errors import InvalidRequest, NotFound
 from reward_server.ids import IdPrefix, is_id
-from reward_server.store.browsing import Found, Order, Wanted
+from reward_server.store.browsing import BrowsedRow, BrowseFilter, Order
 from reward_server.store.records import PageEnd
 from scenarios.library import PublicCollection
 
@@ -37,7 +37,7 @@ class Shown:
 
     id: str
     body: Json
-    talk: Conversation
+    talk: ConversationView
     messages: Sequence[Json]
     agent_role: str
     config: Json | None
@@ -130,7 +130,7 @@ async def _listed(visit: Visit, kind: str) -> Response:
     )
 
 
-async def _rows(visit: Visit, kind: str, wanted: Wanted, after: PageEnd | None, skip: int) -> list[Found]:
+async def _rows(visit: Visit, kind: str, wanted: BrowseFilter, after: PageEnd | None, skip: int) -> list[BrowsedRow]:
     async with visit.services.store.reading() as unit:
         if kind == "episodes":
             now = visit.services.clock.now()
@@ -138,7 +138,7 @@ async def _rows(visit: Visit, kind: str, wanted: Wanted, after: PageEnd | None, 
         return await unit.browsing.evaluations(visit.lab.lab_id, wanted, ROWS + 1, after=after, skip=skip)
 
 
-def _seen(visit: Visit, row: Found) -> Found:
+def _seen(visit: Visit, row: BrowsedRow) -> BrowsedRow:
     """The row as this key may see it."""
     return row if visit.sees_why else replace(row, capped_by=())
 
@@ -215,14 +215,14 @@ async def _neighbours(visit: Visit, shown: Shown) -> tuple[str | None, ...]:
         return await unit.browsing.neighbours(visit.lab.lab_id, visit.lab.collections, here)
 
 
-def _both(a: Conversation, b: Conversation) -> Json:
+def _both(a: ConversationView, b: ConversationView) -> Json:
     """The rewards of both, by turn."""
     numbers = range(max(len(a.turns), len(b.turns)) + 1)
     lines = [{"name": name, "values": _rewards(talk, len(numbers))} for name, talk in (("A", a), ("B", b))]
     return {"kind": "line", "x": list(numbers), "lines": lines, "unit": "turn"}
 
 
-def _rewards(talk: Conversation, count: int) -> list[float | None]:
+def _rewards(talk: ConversationView, count: int) -> list[float | None]:
     known = {turn.number: turn.reward for turn in talk.turns}
     first: float | None = 0.0 if known.get(1) is not None else None
     return [first, *(known.get(number) for number in range(1, count))]

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Protocol
 
 from reward_server.errors import JudgeFailed
-from reward_server.fitting.agreement.read import Entry
+from reward_server.fitting.agreement.read import LabelledEntry
 from reward_server.fitting.agreement.scores import transcript_of
-from reward_server.judges.pairwise import Preference
+from reward_server.judges.pairwise import PairwisePreference
 from reward_server.scoring.scorer import Scorer
 from reward_server.transcripts.transcript import Transcript
 from scenarios.library import SealedScenario, Vault
@@ -25,23 +25,23 @@ class Comparing(Protocol):
 
     async def compare(
         self, scenario: SealedScenario, criteria: Sequence[Criterion], a: Transcript, b: Transcript, lab_id: str
-    ) -> Preference:
+    ) -> PairwisePreference:
         """The winner, a tie where the orders disagree; `JudgeFailed` where there is none."""
 
 
 async def compared(
-    entries: Sequence[Entry],
+    entries: Sequence[LabelledEntry],
     scorer: Scorer,
     vault: Vault,
     judge: Comparing,
     *,
     name: str,
     on_done: Callable[[int], None],
-) -> tuple[list[Entry], int]:
+) -> tuple[list[LabelledEntry], int]:
     """The same rows with what the judge says of each, and how many of them it failed on."""
     turnstile = asyncio.Semaphore(AT_ONCE)
 
-    async def one(entry: Entry) -> Entry:
+    async def one(entry: LabelledEntry) -> LabelledEntry:
         first, second = entry.sides
         scenario = vault.open(first.collection or "", first.scenario or "")
         async with turnstile:

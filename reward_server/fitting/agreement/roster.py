@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reward_server.errors import InvalidRequest
-from reward_server.fitting.agreement.scores import Judges
+from reward_server.fitting.agreement.scores import MeasuredJudges
 from reward_server.judges.base import Judge
 from reward_server.judges.estimate import ConversationJudge
 from reward_server.judges.local import LocalJudge
@@ -48,7 +48,7 @@ def seats(engine: OfflineEngine, llm_samples: int) -> list[Seat]:
     return [rubric, *exact, *asked, *added, *whole]
 
 
-def chosen(found: Sequence[Seat], names: Sequence[str]) -> Judges:
+def chosen(found: Sequence[Seat], names: Sequence[str]) -> MeasuredJudges:
     """The judges of these names.
 
     Raises:
@@ -64,7 +64,7 @@ def chosen(found: Sequence[Seat], names: Sequence[str]) -> Judges:
     if len(set(names)) < len(names):
         raise InvalidRequest("Name each judge once.")
     whole = tuple(name for name in names if known[name].decides == WHOLE)
-    return Judges(tuple(name for name in names if name not in whole), whole)
+    return MeasuredJudges(tuple(name for name in names if name not in whole), whole)
 
 
 def _of_a_whole(judge: ConversationJudge) -> str:

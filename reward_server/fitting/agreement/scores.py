@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from reward_server.errors import InvalidRequest, LabsError
 from reward_server.fitting.agreement.read import Side
-from reward_server.judges.base import Status
+from reward_server.judges.base import VerdictStatus
 from reward_server.reward_models.reliability import Floats
 from reward_server.scoring.compose import RUBRIC
 from reward_server.scoring.config import RewardConfig, read_config
@@ -31,7 +31,7 @@ BATCH = 48
 
 
 @dataclass(frozen=True)
-class Judges:
+class MeasuredJudges:
     """Who is measured: names of judges of criteria, the rubric among them, and of whole conversations."""
 
     criteria: tuple[str, ...]
@@ -49,7 +49,7 @@ class Judges:
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class JudgeScores:
     """Scores of n conversations, NaN where a judge has none."""
 
     scores: Mapping[str, Floats]
@@ -60,10 +60,10 @@ class Given:
     """By judge and code, as `judge: code`."""
 
 
-class Scoring:
+class AgreementScorer:
     """One scorer and the judges that are measured."""
 
-    def __init__(self, scorer: Scorer, vault: Vault, judges: Judges, on_scored: Callable[[int], None]) -> None:
+    def __init__(self, scorer: Scorer, vault: Vault, judges: MeasuredJudges, on_scored: Callable[[int], None]) -> None:
         self._scorer = scorer
         self._vault = vault
         self._judges = judges
@@ -79,17 +79,19 @@ class Scoring:
             except LabsError as error:
                 raise InvalidRequest(f"conversation {number}: {error.message}") from None
 
-    async def give(self, sides: Sequence[Side]) -> Given:
+    async def give(self, sides: Sequence[Side]) -> JudgeScores:
         """The scores of all judges."""
         empty = [{name: np.full(len(sides), np.nan) for name in self._judges.names} for _ in range(2)]
-        given = Given(empty[0], empty[1], {})
+        given = JudgeScores(empty[0], empty[1], {})
         for name in self._judges.conversation:
             await self._pass(sides, (name,), _alone(name), given)
         if self._judges.criteria:
             await self._pass(sides, self._judges.criteria, _alone(RUBRIC), given)
         return given
 
-    async def _pass(self, sides: Sequence[Side], names: tuple[str, ...], config: RewardConfig, given: Given) -> None:
+    async def _pass(
+        self, sides: Sequence[Side], names: tuple[str, ...], config: RewardConfig, given: JudgeScores
+    ) -> None:
         """Score every conversation once, and write down what it says of the named judges."""
         for start in range(0, len(sides), BATCH):
             part = sides[start : start + BATCH]
@@ -127,7 +129,7 @@ class Scoring:
             criterion.id: criterion.points
             for criterion in self._vault.open(side.collection or "", side.scenario or "").secrets.rubric.criteria
         }
-        own = [v for v in scored.verdicts if v.judge == name and v.status is not Status.ABSTAINED]
+        own = [v for v in scored.verdicts if v.judge == name and v.status is not VerdictStatus.ABSTAINED]
         most = fsum(points[v.criterion_id] for v in own if points[v.criterion_id] > 0)
         if most <= 0:
             return float("nan"), float("nan")

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (the name the field uses)
 from torch import Tensor, nn
 
-from reward_server.encoders.minilm import LAYERS, WIDTH, Checkpoint
+from reward_server.encoders.minilm import LAYERS, WIDTH, EncoderCheckpoint
 
 LOWEST = 2
 """The first layer that is trained."""
@@ -54,7 +54,7 @@ class Block(nn.Module):
 class Tuner(nn.Module):
     """Texts in, unit vectors out, through the trained layers."""
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
+    def __init__(self, checkpoint: EncoderCheckpoint) -> None:
         super().__init__()
         self.weights, self.tokenizer = checkpoint.weights, checkpoint.tokenizer
         self.tokenizer.no_padding()

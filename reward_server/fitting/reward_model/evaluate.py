@@ -7,7 +7,7 @@ from functools import partial
 
 from reward_server.errors import InvalidRequest
 from reward_server.fitting.reward_model.lacks import without_intervals
-from reward_server.fitting.reward_model.measure import Measured, Rows, measure
+from reward_server.fitting.reward_model.measure import MeasuredRows, ModelFigures, measure
 from reward_server.fitting.reward_model.train import Report
 from reward_server.fitting.reward_model.unseen import MIN_ROWS, figures_of_unseen, systems_of
 from reward_server.reward_models import word_baseline
@@ -30,7 +30,7 @@ def evaluate(
     *,
     shelf: FeatureShelf,
     report: Report,
-) -> Measured:
+) -> ModelFigures:
     """Figures of the model on all rows, beside the baselines that were fitted with it.
 
     Raises:
@@ -48,7 +48,7 @@ def evaluate(
     report("measuring", 0, 1)
     words = artefact.extras.get(word_baseline.FILE)
     baselines = Baselines.from_json(artefact.card.baselines, words, artefact.card.reads)
-    measured = measure(model_of(artefact), Rows(dataset, features, described), baselines)
+    measured = measure(model_of(artefact), MeasuredRows(dataset, features, described), baselines)
     unseen = figures_of_unseen(dataset, artefact.card.data.systems, artefact.heads, features)
     report("measuring", 1, 1)
     return replace(measured, metrics=measured.metrics | unseen)

@@ -21,7 +21,7 @@ from reward_server.reward_models.dataset import (
     OVERALL,
     Dataset,
     Labelled,
-    Preferred,
+    PreferredPair,
     grouped,
     without_constant_dimensions,
 )
@@ -236,13 +236,13 @@ def _sides(row: ComparisonRow, catalog: Catalog) -> list[Labelled | None]:
     return found
 
 
-def _pair(row: ComparisonRow, catalog: Catalog) -> Preferred | None:
+def _pair(row: ComparisonRow, catalog: Catalog) -> PreferredPair | None:
     a = _conversation(row.collection, row.scenario, row.messages_a, row.agent_role, catalog)
     b = _conversation(row.collection, row.scenario, row.messages_b, row.agent_role, catalog)
     if a is None or b is None or a.digest == b.digest:
         return None
     chosen, rejected = (a, b) if row.winner == "a" else (b, a)
-    return Preferred(chosen, rejected, f"{row.collection}/{row.scenario}")
+    return PreferredPair(chosen, rejected, f"{row.collection}/{row.scenario}")
 
 
 def _conversation(

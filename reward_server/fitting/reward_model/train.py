@@ -23,22 +23,28 @@ from reward_server.fitting.reward_model.frozen_rows import ROWS, packed
 from reward_server.fitting.reward_model.head_training import Fitted, Recipe
 from reward_server.fitting.reward_model.interrupted import checkpoint_folder
 from reward_server.fitting.reward_model.lacks import notes_on_lacks
-from reward_server.fitting.reward_model.measure import Measured, Rows, measure
+from reward_server.fitting.reward_model.measure import MeasuredRows, ModelFigures, measure
 from reward_server.fitting.reward_model.notes import notes
 from reward_server.fitting.reward_model.report import page, pictures
-from reward_server.fitting.reward_model.selection import Beside, Kept, Selection, Wanted
-from reward_server.fitting.reward_model.style_check import Reader, style_check
+from reward_server.fitting.reward_model.selection import Beside, SelectedFit, Selection, SelectionOptions
+from reward_server.fitting.reward_model.style_check import StyleEncoders, style_check
 from reward_server.fitting.reward_model.style_choice import AUTO, balanced_parts, notes_on_style
-from reward_server.fitting.reward_model.unseen import Asked, Found, asked_about, measured_without, named_systems
+from reward_server.fitting.reward_model.unseen import (
+    UnseenFigures,
+    UnseenScores,
+    asked_about,
+    measured_without,
+    named_systems,
+)
 from reward_server.reward_models import artefact, word_baseline
 from reward_server.reward_models.artefact import Card, DataCard
 from reward_server.reward_models.base_encoder import resolved
 from reward_server.reward_models.baselines import Baselines
-from reward_server.reward_models.checkpoint import Checkpoint
+from reward_server.reward_models.checkpoint import TrainingCheckpoint
 from reward_server.reward_models.conversation import Reads
 from reward_server.reward_models.dataset import (
     Dataset,
-    Split,
+    DatasetSplit,
     groups_of,
     notes_on_reading,
     notes_on_scenarios,
@@ -56,7 +62,7 @@ Report = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class Task:
+class TrainingTask:
     """What to train and where to put it."""
 
     out: Path
@@ -84,7 +90,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Tools:
+class FeatureTools:
     """What turns conversations into numbers, with its memory on disk."""
 
     featuriser: Featuriser
@@ -99,7 +105,7 @@ class Attempt:
 
     fitted: Fitted
     model: RewardModel
-    measured: Measured
+    measured: ModelFigures
     style: dict[str, Any]
     """What it makes of style (`style_check`)."""
     features: dict[str, Any]
@@ -120,7 +126,7 @@ class Trained:
     attempt: Attempt
 
 
-def train(dataset: Dataset, task: Task, tools: Tools, report: Report) -> Trained:
+def train(dataset: Dataset, task: TrainingTask, tools: FeatureTools, report: Report) -> Trained:
     """One whole training.
 
     Raises:
@@ -134,20 +140,22 @@ def train(dataset: Dataset, task: Task, tools: Tools, report: Report) -> Trained
     baselines = Baselines.fitted(parts.train, plain, task.reads)
     lab = _Laboratory(parts, task, tools, plain=plain, baselines=baselines, report=report)
     beside = (ROWS, partial(packed, dataset, task.asked)) if task.asked else None
-    kept = lab.attempt(tools.featuriser, tools.encoder_version, Checkpoint(place, key, beside=beside))
+    kept = lab.attempt(tools.featuriser, tools.encoder_version, TrainingCheckpoint(place, key, beside=beside))
     about = _about(dataset, parts, task, attempt=kept, baselines=baselines)
     card = _written(task, parts, kept, about, baselines)
-    Checkpoint(place, key).remove()
+    TrainingCheckpoint(place, key).remove()
     return Trained(card, kept)
 
 
 def _refuse_interrupted(place: Path, key: str, *, resume: bool) -> None:
     """What an interrupted training left is neither gone on with nor written over unasked."""
-    if Checkpoint(place, key).exists() and not resume:
+    if TrainingCheckpoint(place, key).exists() and not resume:
         raise InvalidRequest(f"{place} holds an interrupted training: use --resume to go on, or remove the folder")
 
 
-def _written(task: Task, parts: Split, kept: Attempt, about: dict[str, Any], baselines: Baselines) -> Card:
+def _written(
+    task: TrainingTask, parts: DatasetSplit, kept: Attempt, about: dict[str, Any], baselines: Baselines
+) -> Card:
     """The artefact with its report."""
     images = pictures(kept.measured, kept.fitted)
     words = {} if baselines.words is None else {word_baseline.FILE: baselines.words.packed()}
@@ -167,9 +175,9 @@ class _Laboratory:
 
     def __init__(
         self,
-        parts: Split,
-        task: Task,
-        tools: Tools,
+        parts: DatasetSplit,
+        task: TrainingTask,
+        tools: FeatureTools,
         *,
         plain: Mapping[str, Matrix],
         baselines: Baselines,
@@ -182,7 +190,7 @@ class _Laboratory:
         self._baselines = baselines
         self._report = report
 
-    def attempt(self, featuriser: Featuriser, version: str, checkpoint: Checkpoint) -> Attempt:
+    def attempt(self, featuriser: Featuriser, version: str, checkpoint: TrainingCheckpoint) -> Attempt:
         """Heads on the features of one encoder, on the reading of them that does best."""
         parts, task, report = self._parts, self._task, self._report
         everything = [c for part in (parts.train, parts.validation, parts.held_out) for c in part.conversations()]
@@ -195,14 +203,14 @@ class _Laboratory:
         report("measuring", 0, 1)
         groups = tuple(groups_of(parts.train.labelled))
         model = with_uncertainty(fitted.heads, first, middle, fitted.l2, groups=groups)
-        rows = Rows(parts.held_out, features, self._plain)
+        rows = MeasuredRows(parts.held_out, features, self._plain)
         measured = measure(model, rows, self._baselines, task.recipe.seed)
         dropped = None
         if not (model.posterior is None or task.keep_uncertainty or sorts_errors(measured.uncertainty)):
             dropped = measured.uncertainty
             model, measured = RewardModel(model.heads), replace(measured, uncertainty={}, risk=None)
         shelf, plain = self._tools.shelf, self._tools.plain
-        reader = Reader(Shelved(featuriser, shelf), Shelved(plain, shelf), plain.encoder, task.reads)
+        reader = StyleEncoders(Shelved(featuriser, shelf), Shelved(plain, shelf), plain.encoder, task.reads)
         checked = style_check(model, parts.held_out, reader, task.recipe.seed, self._open_data)
         report("measuring", 1, 1)
         unseen = self._unseen(kept, featuriser, features, checkpoint)
@@ -212,14 +220,14 @@ class _Laboratory:
 
     def _unseen(
         self,
-        kept: Kept,
+        kept: SelectedFit,
         featuriser: Featuriser,
         features: Mapping[str, Matrix],
-        checkpoint: Checkpoint,
-    ) -> Found:
+        checkpoint: TrainingCheckpoint,
+    ) -> UnseenFigures:
         """What heads fitted in the kept way say of systems that they did not learn from."""
 
-        def asked(parts: Split, number: int) -> Asked:
+        def asked(parts: DatasetSplit, number: int) -> UnseenScores:
             name = f"without systems, part {number + 1}"
             again = self._selecting(parts, kept.alone(self._wanted)).best(
                 featuriser, features, checkpoint.inside(name.replace(", ", "-")), f"training {name}"
@@ -233,11 +241,11 @@ class _Laboratory:
         return self._selecting(self._parts, self._wanted)
 
     @property
-    def _wanted(self) -> Wanted:
+    def _wanted(self) -> SelectionOptions:
         task = self._task
-        return Wanted(task.features, task.counterparts, task.reads, task.recipe, task.relations)
+        return SelectionOptions(task.features, task.counterparts, task.reads, task.recipe, task.relations)
 
-    def _selecting(self, parts: Split, wanted: Wanted) -> Selection:
+    def _selecting(self, parts: DatasetSplit, wanted: SelectionOptions) -> Selection:
         return Selection(parts, wanted, self._tools.plain.encoder, self._tools.shelf, self._report)
 
     @cached_property
@@ -249,7 +257,7 @@ class _Laboratory:
         return self._task.open_data.without(frozenset(each.digest for part in parts for each in part.conversations()))
 
 
-def _key(dataset: Dataset, task: Task, tools: Tools) -> str:
+def _key(dataset: Dataset, task: TrainingTask, tools: FeatureTools) -> str:
     """Names the run that a checkpoint belongs to."""
     parts = [
         dataset.digest,
@@ -266,8 +274,8 @@ def _key(dataset: Dataset, task: Task, tools: Tools) -> str:
 
 def _about(
     dataset: Dataset,
-    parts: Split,
-    task: Task,
+    parts: DatasetSplit,
+    task: TrainingTask,
     *,
     attempt: Attempt,
     baselines: Baselines,
@@ -315,5 +323,5 @@ def _about(
     }
 
 
-def _named(parts: Split) -> dict[str, Dataset]:
+def _named(parts: DatasetSplit) -> dict[str, Dataset]:
     return {"train": parts.train, "validation": parts.validation, "held_out": parts.held_out}
