@@ -1,4 +1,4 @@
-"""What a program of your own is told while a run goes on."""
+"""Callbacks of a program of your own while a run goes on."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class SamplerEngine:
 
     @property
     def is_remote(self) -> bool:
-        """Whether a server samples, with one set of weights."""
+        """True if a server samples, with one set of weights."""
         return self._remote is not None
 
     @property

@@ -24,7 +24,7 @@ from learner.rollout import RolloutStage
 from learner.seeds import FIRST_HELD_OUT_SEED
 from learner.serving import COLDEST
 from learner.stages import resolve_stages
-from learner.stored import Stored, open_stored
+from learner.stored import StoredPolicy, open_stored
 from learner.transcripts import Record
 from trainer_client import AsyncLabsClient, Rollout, Rollouts, play_async
 from trainer_client.agent import ChatMessage
@@ -38,7 +38,7 @@ DEFAULT_SCENARIO = "clinical-intake/tired-and-dizzy"
 
 @dataclass(frozen=True)
 class EvaluationOptions:
-    """What is to be played; what is None is as a run was trained, and of any other policy as said here."""
+    """Options of an evaluation; what is None is as a run was trained, and of any other policy as said here."""
 
     scenarios: Sequence[str] = ()
     """None: those of the run; else `DEFAULT_SCENARIO`."""
@@ -59,8 +59,8 @@ class EvaluationOptions:
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What is played."""
+class EvaluationSetting:
+    """The episodes to play, and the way to play them."""
 
     scenarios: Sequence[str]
     temperature: float
@@ -85,7 +85,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class EvaluationResult:
-    """What came of the episodes."""
+    """The result of an evaluation."""
 
     rewards: Sequence[float]
     scores: Mapping[str, float]
@@ -116,12 +116,12 @@ class EvaluationResult:
         return Counter(self.error_codes).most_common(1)[0][0] if self.error_codes else ""
 
 
-def setting_of(asked: EvaluationOptions, stored: Stored | None) -> Setting:
-    """What is played where this is asked for: of a run, what it was trained with fills the gaps."""
+def setting_of(asked: EvaluationOptions, stored: StoredPolicy | None) -> EvaluationSetting:
+    """The setting that is asked for: of a run, what it was trained with fills the gaps."""
     run = stored.played if stored else None
     turns = asked.max_turns if asked.max_turns is not None else run.max_turns if run else AS_SCENARIO
     temperature = asked.temperature if asked.temperature is not None else run.temperature if run else 1.0
-    return Setting(
+    return EvaluationSetting(
         scenarios=asked.scenarios or (run.scenarios if run else (DEFAULT_SCENARIO,)),
         temperature=temperature,
         max_turns=turns or None,
@@ -131,8 +131,8 @@ def setting_of(asked: EvaluationOptions, stored: Stored | None) -> Setting:
     )
 
 
-def _told(stored: Stored, chosen: Setting, *, from_file: bool) -> list[str]:
-    """Which policy was played and how; of a run that was trained on episodes also whether that is how."""
+def _told(stored: StoredPolicy, chosen: EvaluationSetting, *, from_file: bool) -> list[str]:
+    """Lines on which policy was played and how; of a run that was trained on episodes also whether that is how."""
     lines = [f"{stored.name}: {chosen.text()}"]
     if stored.played is None:
         return lines

@@ -49,7 +49,7 @@ class FluencyMeter:
 
     @staticmethod
     def pairs_of(lines: Iterable[str]) -> frozenset[tuple[str, str]]:
-        """What a script holds."""
+        """The pairs of words in a script."""
         return frozenset(pair for line in lines for pair in word_pairs(line))
 
     def measure(self, trajectories: Sequence[Trajectory]) -> dict[str, float]:

@@ -106,12 +106,12 @@ async def _stages(run: Run, client: AsyncLabsClient, say: Say) -> Stages:
 
 
 def _is_due(run: Run) -> bool:
-    """Whether this step has an evaluation."""
+    """True if this step has an evaluation."""
     return run.step % run.config.evaluation.every == 0 or run.step == run.config.run.updates
 
 
 def _lacks_evaluation(run: Run) -> bool:
-    """Whether the step where a run begins or goes on is still to be evaluated: it is if the evaluation failed."""
+    """True if the step where a run begins or goes on is still to be evaluated: it is if the evaluation failed."""
     return _is_due(run) and run.step not in [step for step, _ in evaluations(read_metrics(run.metrics.path))]
 
 
@@ -125,7 +125,7 @@ async def _measure_and_save(
     say: Say,
     now: Now,
 ) -> None:
-    """What is due at this step. It comes before its checkpoint: a run that goes on from there does not do it again."""
+    """Do what is due at this step, before its checkpoint: a run that goes on from there does not do it again."""
     due = _is_due(run)
     if due:
         if ahead is not None and run.engine.is_remote:
@@ -141,7 +141,7 @@ async def _measure_and_save(
 def _ahead(
     run: Run, client: AsyncLabsClient, stages: Stages, *, say: Say, now: Now, wrap: Wrap
 ) -> PrefetchedBatches | None:
-    """What plays the next batches beside the update, where that is wanted."""
+    """The players of the next batches beside the update, where that is wanted."""
     if not run.config.rollout.max_staleness:
         return None
     players = []
@@ -192,7 +192,7 @@ async def evaluate(
 
 
 def _language(values: Mapping[str, float]) -> Iterator[str]:
-    """What is told of the language of an evaluation: a pretrained model has no script to hold its turns against."""
+    """Lines on the language of an evaluation: a pretrained model has no script to hold its turns against."""
     if "fluency/broken" in values:
         yield f"  broken turns {values['fluency/broken']:.0%}"
     elif "fluency/reference_nll" in values:
@@ -250,7 +250,7 @@ async def _update(
 
 
 def _nothing_learned(run: Run, collected: Collected) -> str:
-    """What to do where no group has a difference."""
+    """Advice for a step in which no group has a difference."""
     if all(len(group.trajectories) < 2 for group in collected.groups):
         why = most_frequent(collected.error_codes, collected.error_messages)
         return f"no group has two episodes left to compare, so nothing was learned; the most frequent error is {why}"
@@ -262,7 +262,7 @@ def _nothing_learned(run: Run, collected: Collected) -> str:
 
 
 def _why_skipped(run: Run, values: Mapping[str, Any]) -> str:
-    """What was the matter with a step that was not made, and what to do."""
+    """The reason why a step was not made, and what to do."""
     limit = run.config.optim.max_mismatch_kl
     if limit and not values.get("mismatch_k3", 0.0) <= limit:
         return f"skipped: {mismatch_told(values['mismatch_k3'], limit)}"
@@ -302,7 +302,7 @@ def _groups_of(played: Sequence[Collected]) -> tuple[Group, ...]:
 
 
 def summary(collected: Collected) -> dict[str, Any]:
-    """What is to be known of a batch of episodes. Errored ones are counted, and in no mean."""
+    """The figures of a batch of episodes. Errored ones are counted, and in no mean."""
     trajectories = collected.trajectories
     if not trajectories:
         why = most_frequent(collected.error_codes, collected.error_messages)

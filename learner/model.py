@@ -76,13 +76,13 @@ class Policy:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """The device of the weights."""
         device: torch.device = self.model.device
         return device
 
     @property
     def context(self) -> int | None:
-        """How many tokens the model has positions for; None: it does not say."""
+        """The number of tokens the model has positions for; None: it does not say."""
         found: int | None = getattr(self.model.config, "max_position_embeddings", None)
         return found
 
@@ -93,7 +93,7 @@ class Policy:
 
     @property
     def packs(self) -> bool:
-        """Whether rows are scored packed; found out when it is first asked."""
+        """True if rows are scored packed; found out when it is first asked."""
         if self._may_pack and self._scorer is None:
             self._scorer = packed_scorer(self)
             self._may_pack = self._scorer is not None

@@ -126,7 +126,7 @@ def save_batches(folder: Path, batches: Sequence[Batch]) -> None:
 
 
 def load_batches(folder: Path) -> tuple[Batch, ...]:
-    """What waited when the checkpoint was written."""
+    """The batches that waited when the checkpoint was written."""
     path = folder / FILE
     return tuple(_batch(plain) for plain in json.loads(path.read_text())) if path.exists() else ()
 

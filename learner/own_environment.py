@@ -33,7 +33,7 @@ class Player(Protocol):
 
 
 def with_plugins(wave: Wave, plugins: Plugins) -> Player:
-    """What plays the episodes of a run with these plug-ins."""
+    """The player of the episodes of a run with these plug-ins."""
     player: Player = wave if plugins.environment is None else OwnEnvironment(plugins.environment)
     return player if plugins.reward is None else Rescored(player, plugins.reward)
 

@@ -106,13 +106,13 @@ def pack(rows: Sequence[Sequence[Segment]], *, least_shared: int = LEAST_SHARED)
 
 
 def packed_size(rows: Sequence[Sequence[Segment]], *, least_shared: int = LEAST_SHARED) -> int:
-    """How many tokens `pack` would compute."""
+    """The number of tokens that `pack` would compute."""
     runs = _Forest([_ids(row) for row in rows], least_shared).runs
     return runs[-1].end if runs else 0
 
 
 def added_size(row: Sequence[Segment], before: Sequence[Segment] | None) -> int:
-    """How many tokens a row adds to a packed one in which it follows `before`."""
+    """The number of tokens that a row adds to a packed one in which it follows `before`."""
     ids = _ids(row)
     shared = 0 if before is None else _common(ids, _ids(before))
     return len(ids) - (shared if shared >= LEAST_SHARED else 0)
@@ -135,7 +135,7 @@ class _Forest:
         self._grow(order, 0, ())
 
     def places(self, number: int) -> Ids:
-        """Where each token of a row stands in the packed one."""
+        """The place of each token of a row in the packed one."""
         runs = [self.runs[each] for each in self._chains[number]]
         return np.concatenate([np.arange(run.start, run.end) for run in runs])
 

@@ -26,7 +26,7 @@ class PluginError(ValueError):
 
 @dataclass(frozen=True)
 class Plugins:
-    """What a run takes from somebody else's program."""
+    """The parts that a run takes from somebody else's program."""
 
     reward: RewardFunction | None = None
     """Instead of the server's reward."""

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Ranks:
-    """Which of how many processes this is."""
+    """The number of this process, of how many."""
 
     rank: int = 0
     world: int = 1
@@ -34,15 +34,15 @@ class Ranks:
 
     @property
     def first(self) -> bool:
-        """Whether this one writes and speaks."""
+        """True if this one writes and speaks."""
         return self.rank == 0
 
     def share(self, items: Sequence[T]) -> Sequence[T]:
-        """What this process does of a list."""
+        """This process's share of a list."""
         return items[self.rank :: self.world]
 
     def gather(self, item: T) -> list[T]:
-        """What each process has, in the order of ranks."""
+        """Gather a value from each process, in the order of ranks."""
         if self.world == 1:
             return [item]
         found: list[Any] = [None] * self.world

@@ -45,7 +45,7 @@ def share_of_sampling(records: Iterable[Mapping[str, Any]]) -> float | None:
 
 @dataclass(frozen=True)
 class RolloutStage:
-    """Where episodes are played."""
+    """The scenario in which episodes are played."""
 
     collection: str
     scenario: str
@@ -80,12 +80,12 @@ class Collected:
 
     @property
     def error_codes(self) -> list[str]:
-        """Why they failed."""
+        """The codes of the failures."""
         return [code for group in self.groups for code in group.error_codes]
 
     @property
     def error_messages(self) -> dict[str, str]:
-        """What was said of the first episode with each of these codes."""
+        """The message of the first episode with each of these codes."""
         return {code: message for group in reversed(self.groups) for code, message in group.error_messages.items()}
 
 
@@ -150,7 +150,7 @@ class _Episode:
 
 @dataclass
 class _Progress:
-    """How far a collection has come; episodes end close together, so turns are told as well."""
+    """The progress of a collection; episodes end close together, so turns are told as well."""
 
     now: Now
     episodes: int
@@ -167,7 +167,7 @@ class _Progress:
 
 
 class BatchCollector(Protocol):
-    """What a loop gets its batches from."""
+    """The source of a loop's batches."""
 
     async def collect(
         self,
@@ -344,7 +344,7 @@ class RolloutCollector:
         self._progress.turned(ended=not episode.live)
 
     def _prepare(self, episode: _Episode, persona: str, *, ended: bool) -> None:
-        """What the policy reads next."""
+        """Prepare what the policy reads next."""
         episode.heard.append(persona)
         episode.forked = episode.renderer.rewrites(episode.said[-1])
         if episode.forked:

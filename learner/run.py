@@ -92,7 +92,7 @@ class Run:
 
     @functools.cached_property
     def engine(self) -> SamplerEngine:
-        """Who samples."""
+        """The engine that samples."""
         return SamplerEngine(self.config, self.policy, self.renderer, self.tokenizer, self.folder, sampler=self.sampler)
 
     @property
@@ -107,7 +107,7 @@ class Run:
 
     @property
     def objective(self) -> Objective:
-        """What is trained."""
+        """The objective that is trained."""
         return self.updater.objective
 
     def rollouts(
@@ -141,7 +141,7 @@ class Run:
         return alone if self.ranks.world == 1 else SharedCollector(alone, ranks or self.ranks)
 
     def retry_policy(self, say: Say = silent) -> OutageRetryPolicy:
-        """How long a call waits for the server."""
+        """The retries of calls to the server, and how long they may take."""
         return OutageRetryPolicy(self.config.server.patience_s, say=say)
 
     def _prompts(self) -> PromptSource:
@@ -163,18 +163,18 @@ class Run:
         return best_evaluation(self.metrics.path)
 
     def is_best(self) -> bool:
-        """Whether this step has the best evaluation so far; all processes hear what the first one knows."""
+        """True if this step has the best evaluation so far; all processes hear what the first one knows."""
         best = self.best() if self.ranks.first else None
         return self.ranks.agree(best is not None and best[0] == self.step)
 
     def is_over(self) -> bool:
-        """Whether early stopping says so: the last evaluations were all no better than one before them."""
+        """True if early stopping says so: the last evaluations were all no better than one before them."""
         patience = self.config.evaluation.stop_after
         figures = [figure for _, figure in evaluations(read_metrics(self.metrics.path))]
         return bool(patience) and len(figures) > patience and max(figures[-patience:]) <= max(figures[:-patience])
 
     def ending(self) -> str:
-        """What to say of a run that early stopping has ended."""
+        """The message about a run that early stopping has ended."""
         patience = self.config.evaluation.stop_after
         return f"stopped at update {self.step}: no better result in the last {patience} evaluations"
 
@@ -250,7 +250,7 @@ def open_run(config: Config, folder: Path, say: Say, now: Now = silent, plugins:
 
 
 def _is_left_over(found: Checkpoint, config: Config, folder: Path, say: Say) -> bool:
-    """Whether this is of a start that failed, with another configuration; it is removed then."""
+    """True if this is of a start that failed, with another configuration; it is removed then."""
     if found.step or not is_of_another(config, folder):
         return False
     say(f"the run in {folder} made no update and had another configuration; starting anew")

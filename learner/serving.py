@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from learner.generate.hf import HfGenerator
 from learner.generate.session import Completion, Continuation
-from learner.stored import Stored
+from learner.stored import StoredPolicy
 from learner.support import Truncation
 from trainer_client.chat.dialogue import ChatError, Dialogue, read_chat, read_tools
 from trainer_client.chat.tokens import SpokenTokens, TemplateError
@@ -65,10 +65,10 @@ class ServedReply:
         return message
 
 
-class Speaker:
+class PolicyServer:
     """Answers chats with a stored policy."""
 
-    def __init__(self, stored: Stored) -> None:
+    def __init__(self, stored: StoredPolicy) -> None:
         self.stored = stored
         self._room = threading.Lock()
         self._chance = np.random.SeedSequence()
@@ -111,7 +111,7 @@ class Speaker:
 
 
 def _chat(body: Mapping[str, Any]) -> tuple[Dialogue, list[dict[str, Any]]]:
-    """What was said so far, and the tools that may be called."""
+    """The dialogue so far, and the tools that may be called."""
     try:
         dialogue, tools = read_chat(body.get("messages")), read_tools(body.get("tools"))
     except ChatError as error:
@@ -137,9 +137,9 @@ def _reply(spoken: SpokenTokens, finish_reason: str, prompt_tokens: int, turn: C
     )
 
 
-def listen(stored: Stored, host: str, port: int, api_key: str | None = None) -> ThreadingHTTPServer:
+def listen(stored: StoredPolicy, host: str, port: int, api_key: str | None = None) -> ThreadingHTTPServer:
     """A server that is bound and not yet serving."""
-    speaker = Speaker(stored)
+    speaker = PolicyServer(stored)
 
     class Handler(_Handler):
         pass
@@ -154,14 +154,14 @@ def listen(stored: Stored, host: str, port: int, api_key: str | None = None) -> 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    speaker: Speaker
+    speaker: PolicyServer
     api_key: str | None
 
     def log_message(self, *_: object) -> None:
         """Say nothing: what people talk about is in no log."""
 
     def do_GET(self) -> None:
-        """Which model there is."""
+        """Answer with the name of the model."""
         if not self._is_known():
             return
         if self.path.rstrip("/") != "/v1/models":

@@ -34,7 +34,7 @@ from trainer_client.wire import BatchItem, Message
 
 @dataclass(frozen=True)
 class SingleTurnPrompt:
-    """What the policy answers."""
+    """The prompt that the policy answers."""
 
     renderer: Renderer
     dialogue: Dialogue
@@ -149,7 +149,7 @@ class SingleTurn:
         return Collected(tuple(groups), time.monotonic() - started, generating)
 
     def _refusal(self, found: SingleTurnPrompt | BaseException, stage: RolloutStage) -> Failure | None:
-        """Why there is no reply to a prompt: the server gave none, or a turn after it has no room in the model."""
+        """The failure of a prompt: the server gave none, or a turn after it has no room in the model."""
         if isinstance(found, LabsError):
             return Failure.of(found)
         limit, turn = self._generator.context, self._generator.max_tokens
@@ -167,7 +167,7 @@ class SingleTurn:
         return self._openings[stage.name, seed]
 
     async def _opening(self, stage: RolloutStage, seed: int) -> SingleTurnPrompt:
-        """What an episode of this seed begins with; the episode itself is ended at once."""
+        """The beginning of an episode of this seed; the episode itself is ended at once."""
         answer = await self._retry_policy.ask(
             lambda key: self._client.create_episode(
                 stage.collection, stage.scenario, seed=seed, observation_role="user", idempotency_key=key
@@ -235,7 +235,7 @@ class SingleTurn:
 
 
 def _place(item: BatchItem | ScoredItem | FailedItem) -> tuple[int, int]:
-    """Which reply an item is: the number of its prompt, and of the reply among those to it."""
+    """The place of the reply that an item is: the number of its prompt, and of the reply among those to it."""
     number, member = map(int, item.id.split("-"))
     return number, member
 

@@ -1,4 +1,4 @@
-"""Which scenarios a run plays, and what the policy is told there.
+"""The scenarios that a run plays, and what the policy is told there.
 
 A collection stands for all its scenarios. The system prompt of a scenario is its public card: what the
 catalog says, and nothing else.
@@ -24,7 +24,7 @@ from trainer_client.wire.reward import RewardConfig
 
 @dataclass(frozen=True)
 class Stages:
-    """Where a run trains, and where it is measured."""
+    """The stages on which a run trains, and those on which it is measured."""
 
     training: tuple[RolloutStage, ...]
     held_out: tuple[RolloutStage, ...]

@@ -23,7 +23,7 @@ from trainer_client.chat.tokens import Renderer
 
 @dataclass(frozen=True)
 class PlaySettings:
-    """How a run plays its held-out episodes."""
+    """The settings with which a run plays its held-out episodes."""
 
     step: int
     """Update of the checkpoint."""
@@ -39,7 +39,7 @@ class PlaySettings:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredPolicy:
     """A policy, and how it writes turns."""
 
     model: Any
@@ -95,7 +95,7 @@ def chosen_checkpoint(run: Path, which: str) -> Checkpoint:
     return found
 
 
-def open_stored(path: Path, which: str = "best") -> Stored:
+def open_stored(path: Path, which: str = "best") -> StoredPolicy:
     """The policy of a run's folder, or of a folder that transformers loads."""
     if not path.is_dir():
         raise ValueError(f"{path} is not a folder; give the folder of a run or of a model")
@@ -130,6 +130,6 @@ def _played(step: int, resolved: dict[str, Any]) -> PlaySettings:
     )
 
 
-def _stored(model: Any, tokenizer: Any, name: str, settings: dict[str, Any]) -> Stored:
+def _stored(model: Any, tokenizer: Any, name: str, settings: dict[str, Any]) -> StoredPolicy:
     renderer = Renderer(tokenizer, options=settings.get("template_options"), stops=stops_of(model))
-    return Stored(model.eval(), tokenizer, renderer, name, settings.get("max_tokens", 256))
+    return StoredPolicy(model.eval(), tokenizer, renderer, name, settings.get("max_tokens", 256))

@@ -40,7 +40,7 @@ class SearchDimension:
 
 
 @dataclass(frozen=True)
-class Best:
+class BestTrial:
     """The best trial so far."""
 
     value: float
@@ -80,7 +80,7 @@ class Search:
             example = dimension.choices[0] if dimension.choices else f"{dimension.low:g}"
             config.load(file, [*changes, f"{dimension.key}={example}"])
 
-    def go(self, trials: int, play: Callable[[Config, Path], None], say: Callable[[str], None]) -> Best:
+    def go(self, trials: int, play: Callable[[Config, Path], None], say: Callable[[str], None]) -> BestTrial:
         """Play until there are so many finished trials, one after the other; returns the best.
 
         A trial that cannot be trained with its settings (a gradient that is not a number, too little memory) counts
@@ -108,7 +108,7 @@ class Search:
             raise ConfigError(f"all {len(failed)} trials failed, the last one with: {failed[-1]}")
         return _best(study)
 
-    def go_on_ray(self, trials: int, workers: int, url: str | None, say: Callable[[str], None]) -> Best:
+    def go_on_ray(self, trials: int, workers: int, url: str | None, say: Callable[[str], None]) -> BestTrial:
         """The same, so many at a time, handed out by Ray Tune."""
         from learner.tuning_ray import METRIC, SearchTask, play_trials
 
@@ -163,7 +163,7 @@ def _optuna() -> Any:
 
 
 def _faults_of_settings() -> tuple[type[BaseException], ...]:
-    """What ends a run because of its own settings, so that other settings are worth a try."""
+    """The errors that end a run because of its own settings, so that other settings are worth a try."""
     import torch
 
     from learner.update import MismatchError, NonFiniteError
@@ -175,12 +175,12 @@ def _finished(study: Any) -> int:
     return len(study.get_trials(deepcopy=False, states=(_optuna().trial.TrialState.COMPLETE,)))
 
 
-def _best(study: Any) -> Best:
-    return Best(study.best_value, tuple(study.best_trial.user_attrs["changes"]))
+def _best(study: Any) -> BestTrial:
+    return BestTrial(study.best_value, tuple(study.best_trial.user_attrs["changes"]))
 
 
 def _proposed(dimensions: Sequence[SearchDimension], trial: Any) -> dict[str, Any]:
-    """What a trial changes, and the name of its folder."""
+    """The settings that a trial changes, and the name of its folder."""
     changes = [dimension.suggest(trial) for dimension in dimensions]
     trial.set_user_attr("changes", changes)
     return {"changes": changes, "folder": FOLDER.format(trial.number)}

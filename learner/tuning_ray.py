@@ -25,7 +25,7 @@ TOLD_LINES = 3
 
 @dataclass(frozen=True)
 class SearchTask:
-    """What a worker needs to know of the search."""
+    """The part of a search that a worker needs to know."""
 
     file: str
     folder: str

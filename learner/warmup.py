@@ -38,7 +38,7 @@ class ScriptedExchange:
 
 @dataclass(frozen=True)
 class Style:
-    """How one sort of agent goes about it: which kinds of line it uses at first, and which later on."""
+    """The style of one sort of agent: which kinds of line it uses at first, and which later on."""
 
     name: str
     weight: float
@@ -48,7 +48,7 @@ class Style:
 
 @dataclass(frozen=True)
 class Script:
-    """What dialogues are composed of."""
+    """The lines that dialogues are composed of."""
 
     collection: str
     scenario: str
@@ -72,7 +72,7 @@ class ScriptedDialogue:
 
 @dataclass(frozen=True)
 class WarmupSettings:
-    """How long and how hard."""
+    """The length and the strength of the warm-up."""
 
     steps: int = 200
     batch: int = 8

@@ -118,7 +118,7 @@ async def _in_batches(
     together: Callable[[Sequence[AskedT]], Awaitable[Sequence[AnswerT | None]]],
     alone: Callable[[AskedT], Awaitable[AnswerT]],
 ) -> list[AnswerT | LabsError]:
-    """What comes of each; `together` gives None for one that failed, or raises where all of them did."""
+    """Send all in batches; `together` gives None for one that failed, or raises where all of them did."""
 
     async def one(each: AskedT) -> AnswerT | LabsError:
         try:

@@ -64,12 +64,12 @@ def load_background(
 
 @cache
 def background_of_all() -> tuple[Background, ...]:
-    """What any persona answers, of any collection."""
+    """The background that any persona answers from, of any collection."""
     return load(_OF_ALL, BackgroundFile, _OF_ALL.name)[0].background
 
 
 def load_common(path: Path, name: str | None = None) -> tuple[Background, ...]:
-    """What any persona of a collection answers: its own entries, then those for all, some of the same ids.
+    """The background that any persona of a collection answers from: its own, then that for all, some of the same ids.
 
     Args:
         path: the file of the collection; there may be none.
@@ -93,7 +93,7 @@ def load_common(path: Path, name: str | None = None) -> tuple[Background, ...]:
 def fitting(
     common: Iterable[Background], own: Iterable[Background], case: PersonaCase, topics: Mapping[str, Topic]
 ) -> tuple[Background, ...]:
-    """What of a common background suits a case: what its own background could hold beside its own entries."""
+    """The part of a common background that suits a case: what its own background could hold beside its own entries."""
     held = {item.id for item in case.facts} | {item.id for item in case.denials}
     taken = {entry.id for entry in own}
     found: list[Background] = []
@@ -148,7 +148,7 @@ def _remarks(entries: tuple[Background, ...], case: PersonaCase, topics: Mapping
 def _repeated(
     secrets: Mapping[str, Fact | Denial], known: Container[str], says: Sequence[str], place: tuple[str | int, ...]
 ) -> Iterator[Remark]:
-    """Where answers give away what does not have to be said before them."""
+    """The places where answers give away what does not have to be said before them."""
     for j, line in enumerate(says):
         for name, item in secrets.items():
             if name not in known and _repeats(line, item):
@@ -161,6 +161,6 @@ def _is_volunteered(item: Fact | Denial) -> bool:
 
 
 def _repeats(line: str, item: Fact | Denial) -> bool:
-    """Whether a line contains a wording of a fact, or four of its content words in a row."""
+    """True if a line contains a wording of a fact, or four of its content words in a row."""
     wordings = (*item.says, item.again) if isinstance(item, Fact) and item.again else item.says
     return any(normal(wording) in normal(line) or grams(wording) & grams(line) for wording in wordings)

@@ -27,7 +27,7 @@ BAD_TURNS = 10
 
 @dataclass(frozen=True)
 class ExamTurn:
-    """What an agent does in one turn."""
+    """The turn of an agent in an exam."""
 
     say: str
     tools: tuple[Mapping[str, Any], ...] = ()

@@ -44,7 +44,7 @@ from scenarios.yamlfile import FileFinding, ScenarioFileError
 
 @dataclass(frozen=True)
 class PublicScenario:
-    """What anyone may know of a scenario."""
+    """The part of a scenario that anyone may know."""
 
     card: ScenarioCard
     dimensions: tuple[str, ...]
@@ -54,7 +54,7 @@ class PublicScenario:
 
 @dataclass(frozen=True)
 class PublicCollection:
-    """What anyone may know of a collection."""
+    """The part of a collection that anyone may know."""
 
     card: CollectionCard
     scenarios: Mapping[str, PublicScenario]
@@ -88,7 +88,7 @@ class SealedScenario:
 
     @property
     def has_persona(self) -> bool:
-        """Whether somebody plays in it; a rubric alone judges conversations that were held elsewhere."""
+        """True if somebody plays in it; a rubric alone judges conversations that were held elsewhere."""
         return bool(self.secrets.persona.temperaments)
 
     @property
@@ -122,7 +122,7 @@ class Vault:
         return self._lent.setdefault((given.collection, given.card.slug), given)
 
     def is_lent(self, collection: str, scenario: str) -> bool:
-        """Whether it is not of the library."""
+        """True if it is not of the library."""
         return (collection, scenario) not in self._sealed
 
     def names(self) -> tuple[tuple[str, str], ...]:

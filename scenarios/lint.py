@@ -130,12 +130,12 @@ def _waiting_in_vain(path: Path, loaded: LoadedCollection) -> Iterator[FileFindi
 
 
 def is_scenario(path: Path) -> bool:
-    """Whether a YAML file of a collection folder is a scenario."""
+    """True if a YAML file of a collection folder is a scenario."""
     return path.name != COLLECTION_FILE and not path.name.endswith((AGENTS, BACKGROUND, RUBRIC))
 
 
 def _beside(path: Path, file: ScenarioFile, collection: CollectionFile) -> list[FileFinding]:
-    """What is wrong in the files that lie beside a scenario: its agents, its background and its labelled turns."""
+    """The findings in the files that lie beside a scenario: its agents, its background and its labelled turns."""
     agents, background, turns = (path.with_suffix(suffix) for suffix in (AGENTS, BACKGROUND, TURNS))
     findings: list[FileFinding] = []
     try:

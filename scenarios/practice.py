@@ -57,17 +57,17 @@ class PracticePersona(PrivateModel):
 
     @property
     def topics(self) -> frozenset[str]:
-        """What a turn can ask about that belongs to the matter."""
+        """The topics of questions that belong to the matter."""
         return frozenset({*(fact.id for fact in self.facts), *(denial.id for denial in self.denials)})
 
     @property
     def promises(self) -> frozenset[str]:
-        """What a turn can commit to."""
+        """The commitments that a turn can make."""
         return frozenset(each.id for each in self.commitments)
 
     @property
     def life(self) -> frozenset[str]:
-        """What a turn can ask about that lies beside the matter."""
+        """The topics of questions that lie beside the matter."""
         return frozenset(each.id for each in self.background)
 
 
@@ -127,7 +127,7 @@ class PracticeCase:
 
     @property
     def held_out(self) -> bool:
-        """Whether it is for measuring alone."""
+        """True if it is for measuring alone."""
         return self.domain in HELD_OUT
 
     @property

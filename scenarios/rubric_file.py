@@ -69,7 +69,7 @@ class RubricFile(OpenRubric):
 
 
 def is_rubric(data: object) -> bool:
-    """Whether the data of a file says that it is a rubric without a persona."""
+    """True if the data of a file says that it is a rubric without a persona."""
     return isinstance(data, Mapping) and data.get("schema") == SCHEMA
 
 
@@ -113,7 +113,7 @@ def _completed(criterion: Any, dimension: Any) -> Any:
 
 
 def _about(criterion: Mapping[str, Any]) -> Any:
-    """What it means: the question to a judge, or its name in words."""
+    """The meaning: the question to a judge, or its name in words."""
     check = criterion.get("check")
     judge = check.get("judge") if isinstance(check, dict) else None
     asked = judge.get("question") if isinstance(judge, dict) else None

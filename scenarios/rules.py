@@ -247,7 +247,7 @@ def _unknown(what: str, name: str, meant: Iterable[str]) -> str:
 
 
 def tool_values(check: ToolCheck, tools: Mapping[str, Tool], loc: Loc) -> Iterator[Remark]:
-    """Whether the tool that a check names can be called so."""
+    """Remark on tools that a check names and that cannot be called so."""
     tool = tools.get(check.tool)
     if tool is None:
         return
@@ -331,7 +331,7 @@ def final_tools(file: ScenarioFile) -> frozenset[str]:
 
 
 def _goals(file: ScenarioFile) -> Iterator[Remark]:
-    """What the lint of the case cannot know: that there are goals at all, and that final tools are among them."""
+    """Remark on what the lint of the case cannot know: that there are goals, and final tools among them."""
     groups = file.private.persona.ending.goals
     if not groups:
         yield Remark((*_PERSONA, "ending"), "`goals` is empty, so the talk can never be completed: name a commitment")
@@ -359,7 +359,7 @@ def _scripts(file: ScenarioFile, names: ReferenceIds) -> Iterator[Remark]:
 
 
 def call_problem(call: Mapping[str, Any], tools: Mapping[str, Tool]) -> str | None:
-    """Why a scripted tool call is not valid; None when it is."""
+    """The reason why a scripted tool call is not valid; None when it is."""
     if not {"name", "input"} <= set(call) <= {"name", "input", "type"}:
         return "a tool call is `{name: …, input: {…}}`: correct its keys"
     tool = next((t for t in tools.values() if call["name"] in (t.id, t.name)), None)

@@ -247,7 +247,7 @@ class Fallback(PrivateModel):
 
 
 class SharedCriterion(PrivateModel):
-    """What the scenarios of a collection have in common in a criterion, all of it or a part: a criterion of a scenario
+    """The criterion, whole or in part, that scenarios of a collection have in common: a criterion of a scenario
     with the same `id` takes over every key that it does not have itself."""
 
     id: Identifier
@@ -299,7 +299,7 @@ class Dimension(PrivateModel):
 
 
 class Rubric(PrivateModel):
-    """How a conversation is scored: `private.rubric`, or the whole of `<slug>.rubric.yaml`."""
+    """The rules by which a conversation is scored: `private.rubric`, or the whole of `<slug>.rubric.yaml`."""
 
     dimensions: tuple[Dimension, ...] = Field(min_length=2, max_length=6)
     criteria: tuple[Criterion, ...] = Field(min_length=7, max_length=40)
@@ -375,7 +375,7 @@ class Breach(PrivateModel):
 
 
 class AuthorsScripts(PrivateModel):
-    """What the author alone writes of `<slug>.agents.yaml`."""
+    """The part of `<slug>.agents.yaml` that the author alone writes."""
 
     oracle: tuple[ScriptStep, ...] = ()
     breaches: tuple[Breach, ...] = Field(default=(), max_length=100)
@@ -387,7 +387,7 @@ class AgentsFile(NaturalAgents, AuthorsScripts):
 
 
 class ToolSecrets(PrivateModel):
-    """What the agent is not told about a tool."""
+    """The part of a tool that the agent is not told."""
 
     id: Identifier
     final: bool = False

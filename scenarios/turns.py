@@ -51,7 +51,7 @@ class LabelledTurn:
 
     @property
     def kept_aside(self) -> bool:
-        """Whether it is for measuring alone."""
+        """True if it is for measuring alone."""
         return int.from_bytes(hashlib.blake2b(self.turn.encode(), digest_size=4).digest(), "big") % KEPT_ASIDE == 0
 
 
@@ -132,7 +132,7 @@ def question_of(turn: LabelledTurn) -> str | None:
 
 
 def examples_of(turns: Sequence[LabelledTurn]) -> LabelledExamples:
-    """What a case takes over from its labelled turns, but for those kept aside."""
+    """The examples that a case takes over from its labelled turns, but for those kept aside."""
     training = [turn for turn in turns if not turn.kept_aside]
     asked = ((turn.asks[0], question) for turn in training if (question := question_of(turn)))
     made = ((name, quote) for turn in training for name in turn.commits if (quote := quote_of(turn, name)))

@@ -18,8 +18,8 @@ import httpx2
 
 from trainer_client import batch
 from trainer_client.agents import AsyncAgentsClient
-from trainer_client.async_jobs import AsyncJobs
-from trainer_client.async_training_runs import AsyncTrainingRuns
+from trainer_client.async_jobs import AsyncJobsClient
+from trainer_client.async_training_runs import AsyncTrainingRunsClient
 from trainer_client.calls import AnswerT, Call, ItemLike, TurnLike
 from trainer_client.connection import Connection, resolve_connection
 from trainer_client.errors import LabsError, PayloadTooLarge
@@ -98,7 +98,7 @@ class AsyncLabsClient(LabCalls, AsyncCaller):
 
     @property
     def connection(self) -> Connection:
-        """Where this client talks to."""
+        """The server that this client talks to."""
         return self._connection
 
     @property
@@ -108,7 +108,7 @@ class AsyncLabsClient(LabCalls, AsyncCaller):
 
     @property
     def default_headers(self) -> httpx2.Headers:
-        """What is sent with every request besides the client's own."""
+        """The headers that are sent with every request besides the client's own."""
         return self._headers
 
     @property
@@ -123,7 +123,7 @@ class AsyncLabsClient(LabCalls, AsyncCaller):
 
     @property
     def has_own_transport(self) -> bool:
-        """Whether the caller said how requests travel."""
+        """True if the caller said how requests travel."""
         return self._wire.is_callers
 
     def with_options(
@@ -158,9 +158,9 @@ class AsyncLabsClient(LabCalls, AsyncCaller):
         return AsyncOperator(self)
 
     @property
-    def jobs(self) -> AsyncJobs:
+    def jobs(self) -> AsyncJobsClient:
         """Work in the background of the server."""
-        return AsyncJobs(self, self._wire.sleep)
+        return AsyncJobsClient(self, self._wire.sleep)
 
     def socket(self) -> AsyncEpisodeSocket:
         """Episodes over one WebSocket, many at once, until it is closed.
@@ -177,9 +177,9 @@ class AsyncLabsClient(LabCalls, AsyncCaller):
         return AsyncAgentsClient(self)
 
     @property
-    def training_runs(self) -> AsyncTrainingRuns:
+    def training_runs(self) -> AsyncTrainingRunsClient:
         """Runs of the bundled learner on the server."""
-        return AsyncTrainingRuns(self, self._wire.sleep)
+        return AsyncTrainingRunsClient(self, self._wire.sleep)
 
     # --- many requests in one call -------------------------------------------------------------
 

@@ -16,7 +16,7 @@ OPEN = ("queued", "running")
 RESULTS_AT_ONCE = 1000
 
 
-class AsyncJobs(JobCalls, AsyncCallGroup):
+class AsyncJobsClient(JobCalls, AsyncCallGroup):
     """Work in the background: `client.jobs`."""
 
     def __init__(self, client: AsyncCaller, sleep: AsyncSleep) -> None:

@@ -15,7 +15,7 @@ from trainer_client.wire import TrainingRunResponse
 OPEN = ("queued", "running", "stopping")
 
 
-class AsyncTrainingRuns(TrainingRunCalls, AsyncCallGroup):
+class AsyncTrainingRunsClient(TrainingRunCalls, AsyncCallGroup):
     """Runs of the bundled learner on the server: `client.training_runs`."""
 
     def __init__(self, client: AsyncCaller, sleep: AsyncSleep) -> None:

@@ -1,4 +1,4 @@
-"""What the batch calls return: one outcome for the whole list, however many requests it took.
+"""Results of the batch calls: one outcome for the whole list, however many requests it took.
 
 An item that was not scored is a `FailedItem`: it has a reason and no reward, and asking it for one
 raises. Nothing here averages over failures.

@@ -22,13 +22,13 @@ from trainer_client.calls import AnswerT, Call, ItemLike, TurnLike
 from trainer_client.connection import Connection, resolve_connection
 from trainer_client.errors import LabsError, PayloadTooLarge
 from trainer_client.exchange import RawResponse, answer_of, request_of
-from trainer_client.jobs import AsyncJobs
+from trainer_client.jobs import JobsClient
 from trainer_client.lab_calls import LabCalls
 from trainer_client.methods import SyncCaller
 from trainer_client.operators import Operator
 from trainer_client.raw import RawCalls
 from trainer_client.retry import NOT_GIVEN, Attempts, NotGiven, RetryPolicy
-from trainer_client.training_runs import AsyncTrainingRuns
+from trainer_client.training_runs import TrainingRunsClient
 from trainer_client.transport import SyncSleep, SyncWire
 from trainer_client.wire import FailedTurn, PlayedTurn
 
@@ -98,7 +98,7 @@ class LabsClient(LabCalls, SyncCaller):
 
     @property
     def connection(self) -> Connection:
-        """Where this client talks to."""
+        """The server that this client talks to."""
         return self._connection
 
     @property
@@ -108,7 +108,7 @@ class LabsClient(LabCalls, SyncCaller):
 
     @property
     def default_headers(self) -> httpx2.Headers:
-        """What is sent with every request besides the client's own."""
+        """The headers that are sent with every request besides the client's own."""
         return self._headers
 
     @property
@@ -123,7 +123,7 @@ class LabsClient(LabCalls, SyncCaller):
 
     @property
     def has_own_transport(self) -> bool:
-        """Whether the caller said how requests travel."""
+        """True if the caller said how requests travel."""
         return self._wire.is_callers
 
     def with_options(
@@ -158,9 +158,9 @@ class LabsClient(LabCalls, SyncCaller):
         return Operator(self)
 
     @property
-    def jobs(self) -> AsyncJobs:
+    def jobs(self) -> JobsClient:
         """Work in the background of the server."""
-        return AsyncJobs(self, self._wire.sleep)
+        return JobsClient(self, self._wire.sleep)
 
     def socket(self) -> EpisodeSocket:
         """Episodes over one WebSocket, many at once, until it is closed.
@@ -177,9 +177,9 @@ class LabsClient(LabCalls, SyncCaller):
         return AgentsClient(self)
 
     @property
-    def training_runs(self) -> AsyncTrainingRuns:
+    def training_runs(self) -> TrainingRunsClient:
         """Runs of the bundled learner on the server."""
-        return AsyncTrainingRuns(self, self._wire.sleep)
+        return TrainingRunsClient(self, self._wire.sleep)
 
     # --- many requests in one call -------------------------------------------------------------
 

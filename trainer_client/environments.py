@@ -30,7 +30,7 @@ from trainer_client.rewards.server import ServerReward
 
 @dataclass(frozen=True)
 class Step:
-    """What came of the agent's turn."""
+    """The outcome of the agent's turn."""
 
     observation: str
     """What the other side says."""

@@ -40,7 +40,7 @@ class HttpRequest:
 
 @dataclass(frozen=True)
 class HttpReply:
-    """What came back, whatever its status."""
+    """A response, whatever its status."""
 
     status: int
     headers: httpx2.Headers = field(repr=False)
@@ -84,7 +84,7 @@ def request_of(call: Call[AnswerT], connection: Connection, default_headers: htt
 
 
 def headers_of(connection: Connection, default_headers: httpx2.Headers) -> httpx2.Headers:
-    """What every request has: the client's headers, then the caller's own."""
+    """The headers of every request: the client's, then the caller's own."""
     headers = httpx2.Headers({"Accept": "application/json", "User-Agent": USER_AGENT})
     if connection.api_key is not None:
         headers["Authorization"] = f"Bearer {connection.api_key}"

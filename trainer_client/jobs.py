@@ -16,7 +16,7 @@ OPEN = ("queued", "running")
 RESULTS_AT_ONCE = 1000
 
 
-class AsyncJobs(JobCalls, CallGroup):
+class JobsClient(JobCalls, CallGroup):
     """Work in the background: `client.jobs`."""
 
     def __init__(self, client: SyncCaller, sleep: SyncSleep) -> None:

@@ -28,7 +28,7 @@ Limits = LabLimits | Mapping[str, Any]
 
 
 class OperatorCalls:
-    """What operators look after."""
+    """Calls for operators."""
 
     @pages_of(LabSummary)
     def labs(self) -> Call[LabList]:
@@ -102,7 +102,7 @@ class OperatorCalls:
 
     @pages_of(AuditEvent)
     def audit(self, *, limit: int | None = None, cursor: str | None = None) -> Call[AuditList]:
-        """What was done, by whom and from where, the newest first."""
+        """List events with who caused them and from where, the newest first."""
         return Call("GET", "/audit", AuditList, query=query_of(limit=limit, cursor=cursor))
 
 

@@ -67,7 +67,7 @@ class ScoringCalls:
         reward_config: RewardConfigLike | None = None,
         idempotency_key: str | None = None,
     ) -> Call[CompareResponse]:
-        """Which of two conversations is better."""
+        """Compare two conversations: which one is better."""
         request = checked(
             CompareRequest,
             collection_slug=collection_slug,
@@ -92,7 +92,7 @@ class ScoringCalls:
         reward_config: RewardConfigLike | None = None,
         idempotency_key: str | None = None,
     ) -> Call[RankResponse]:
-        """How 2 to 64 conversations, by id, compare with each other; the scores mean nothing outside the group."""
+        """Rank 2 to 64 conversations, by id; the scores mean nothing outside the group."""
         request = checked(
             RankRequest,
             collection_slug=collection_slug,

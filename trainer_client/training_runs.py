@@ -15,7 +15,7 @@ from trainer_client.wire import TrainingRunResponse
 OPEN = ("queued", "running", "stopping")
 
 
-class AsyncTrainingRuns(TrainingRunCalls, CallGroup):
+class TrainingRunsClient(TrainingRunCalls, CallGroup):
     """Runs of the bundled learner on the server: `client.training_runs`."""
 
     def __init__(self, client: SyncCaller, sleep: SyncSleep) -> None:

@@ -190,7 +190,7 @@ class SyncWire(_PoolPerProcess[httpx2.Client]):
 
 @functools.cache
 def _tls(*, loopback: bool) -> ssl.SSLContext:
-    """What TLS trusts, read once: it takes longer than hundreds of calls."""
+    """The certificates that TLS trusts, read once: it takes longer than hundreds of calls."""
     return httpx2.create_ssl_context(trust_env=not loopback)
 
 

@@ -25,6 +25,10 @@ Changes = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and the memory it needs, then exit.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out rows of the training file that cannot be used.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Remove the run that is in the folder, and start anew.")]
+ProfileName = Annotated[
+    str | None,
+    typer.Option("--profile", help="Named changes of the file, such as conservative; `profiles` lists them."),
+]
 PluginNames = Annotated[
     list[str] | None,
     typer.Option(
@@ -34,7 +38,7 @@ PluginNames = Annotated[
     ),
 ]
 ConfigFile = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A TOML file such as run.toml, or the name of a preset.")
+    Path, typer.Argument(metavar="FILE", help="A TOML, YAML or JSON file such as run.toml, or the name of a preset.")
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a run.")]
 Which = Annotated[

@@ -20,6 +20,7 @@ from learner.cli.options import (
     DryRun,
     Overwrite,
     PluginNames,
+    ProfileName,
     SkipBad,
     Url,
     interrupted,
@@ -62,14 +63,13 @@ def demo(
     overwrite: Overwrite = False,
     dry_run: DryRun = False,
     plugin: PluginNames = None,
+    profile: ProfileName = None,
 ) -> int:
     """Watch a tiny model learn a scenario in minutes, on a CPU."""
-    from learner import config
-
     changes = [f"run.seed={seed}"]
     if updates is not None:
         changes.append(f"run.updates={updates}")
-    chosen = config.load(demo_file(), [*changes, *(change or [])])
+    chosen = _configured(demo_file(), profile, [*changes, *(change or [])])
     folder = out or Path("runs") / f"demo-seed-{seed}"
     return _start(chosen, folder, url, plugin or [], dry_run=dry_run, overwrite=overwrite)
 
@@ -86,11 +86,10 @@ def train(
     overwrite: Overwrite = False,
     dry_run: DryRun = False,
     plugin: PluginNames = None,
+    profile: ProfileName = None,
 ) -> int:
-    """Train with a TOML file or a preset."""
-    from learner import config
-
-    chosen = config.load(file_or_preset(file), [*(change or []), *_skipping(skip_bad)])
+    """Train with a file or a preset."""
+    chosen = _configured(file_or_preset(file), profile, [*(change or []), *_skipping(skip_bad)])
     return _start(chosen, out or Path("runs") / file.stem, url, plugin or [], dry_run=dry_run, overwrite=overwrite)
 
 
@@ -116,6 +115,19 @@ def check(
         return 0 if dry_run(chosen, address, display.say, display.now) else 1
     finally:
         display.clear()
+
+
+def _configured(file: Path, profile: str | None, changes: Sequence[str]) -> Config:
+    """The configuration; what a profile changes is printed."""
+    from learner import config
+
+    if profile is None:
+        return config.load(file, changes)
+    chosen, told = config.load_with_profile(file, profile, changes)
+    typer.echo(f"profile {profile}" if told else f"profile {profile}: no setting changes")
+    for line in told:
+        typer.echo(f"  {line}")
+    return chosen
 
 
 def _skipping(skip_bad: bool) -> list[str]:
@@ -271,7 +283,7 @@ async def _look_at_server(config: Config, url: str | None, say: Say) -> None:
 
 
 def _unknown(scenario: str, catalog: CatalogResponse) -> str:
-    """What to say of a scenario that the server does not have."""
+    """The message about a scenario that the server does not have."""
     from learner.suggestions import nearest
 
     known = [f"{each.slug}/{found.slug}" for each in catalog.collections for found in each.scenarios]

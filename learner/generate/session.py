@@ -1,4 +1,4 @@
-"""What a rollout needs of an engine: conversations that it continues, turn after turn, in one batch.
+"""The interface of engines to a rollout: conversations that they continue, turn after turn, in one batch.
 
 A `GenerationSession` holds the conversations of one wave. Each `step` gives the new ids of every conversation
 that goes on (one left out is over) and gets the policy's next turn for each. An engine must return
@@ -33,7 +33,7 @@ class Completion:
 
 @dataclass(frozen=True)
 class Continuation:
-    """What one conversation gets before the policy speaks, and the randomness of that turn."""
+    """The tokens that one conversation gets before the policy speaks, and the randomness of that turn."""
 
     ids: Sequence[int]
     noise: np.random.SeedSequence

@@ -65,12 +65,12 @@ class CompiledTopic:
 
     @property
     def creditable(self) -> bool:
-        """Whether a question can earn it."""
+        """True if a question can earn it."""
         return self.tier in (Tier.ASKED, Tier.RAPPORT)
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """What the persona says when asked; of what it cannot know, the hidden truth is left out."""
+        """The lines the persona says when asked; of what it cannot know, the hidden truth is left out."""
         if self.tier is Tier.UNKNOWN:
             return (self.answer,) if self.answer else ()
         return self.says
@@ -101,7 +101,7 @@ class TextSpan:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LabelledExamples:
-    """What labelled turns add to the author's examples: per topic and per commitment, sentences of agents."""
+    """Sentences of agents that labelled turns add to the author's examples, per topic and per commitment."""
 
     topics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     commitments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -153,7 +153,7 @@ class CompiledCase:
 
     @property
     def common_background(self) -> tuple[CompiledTopic, ...]:
-        """What of its background any persona of its kind has."""
+        """The part of its background that any persona of its kind has."""
         own = {entry.id for entry in self.own_background}
         return tuple(entry for entry in self.background.values() if entry.id not in own)
 
@@ -173,7 +173,7 @@ def _told_in(topics: Iterable[CompiledTopic]) -> dict[str, frozenset[str]]:
 
 
 def contains(topic: CompiledTopic, normal_text: str) -> bool:
-    """Whether a text in normal form contains a wording of the topic."""
+    """True if a text in normal form contains a wording of the topic."""
     return any(wording in normal_text for wording in topic.normals)
 
 
@@ -274,7 +274,7 @@ def _compile_topic(
 
 
 def _later(item: Background) -> Iterator[Background]:
-    """What is said instead of an entry later, under an id of its own: its wordings are counted on their own."""
+    """The entries that replace one later, under ids of their own: their wordings are counted on their own."""
     if item.later is not None:
         yield item.model_copy(
             update={"id": later_id(item.id), "says": item.later.says, "after": (*item.after, *item.later.after)}

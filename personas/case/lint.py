@@ -53,7 +53,7 @@ class _Item:
 
 @dataclass(frozen=True, slots=True)
 class _Desk:
-    """What all checks look at."""
+    """The data that all checks look at."""
 
     case: PersonaCase
     topics: Mapping[str, Topic]

@@ -26,7 +26,7 @@ Needs = tuple[Identifier | tuple[Identifier, ...], ...]
 
 
 def all_hold(needs: Needs, known: Container[str]) -> bool:
-    """Whether what is known meets the needs."""
+    """True if what is known meets the needs."""
     return not needs or all(
         need in known if isinstance(need, str) else any(one in known for one in need) for need in needs
     )
@@ -49,7 +49,7 @@ class PrivateModel(BaseModel):
 
 
 class Tier(StrEnum):
-    """How a fact becomes available to the agent."""
+    """The way in which a fact becomes available to the agent."""
 
     VOLUNTEERED = "volunteered"  # in an opening line, or said at the first chance
     ASKED = "asked"  # only when a question matches it
@@ -58,7 +58,7 @@ class Tier(StrEnum):
 
 
 class Topic(PrivateModel):
-    """What a question has to resemble to be about something. Shared by a collection or own."""
+    """Wordings that a question has to resemble to be about something. Shared by a collection or own."""
 
     asks: tuple[Line, ...] = ()
     """Example questions; a handful of varied wordings is enough."""
@@ -67,7 +67,7 @@ class Topic(PrivateModel):
 
 
 class Condition(PrivateModel):
-    """What must hold before a matching question opens a fact."""
+    """The condition that must hold before a matching question opens a fact."""
 
     rapport: float = Field(default=0.0, ge=0.0, le=5.0)
     requires: Needs = ()
@@ -111,7 +111,7 @@ class Denial(PrivateModel):
 
 
 class Later(PrivateModel):
-    """What the persona answers instead once it has said something: a pupil who has understood knows the next step."""
+    """The answer once the persona has said something else: a pupil who has understood knows the next step."""
 
     after: Needs = Field(min_length=1)
     says: tuple[Line, ...] = Field(min_length=1, max_length=6)
@@ -172,7 +172,7 @@ class Bargain(PrivateModel):
 
 
 class Ending(PrivateModel):
-    """When the persona has got what it came for: every group has a commitment that was heard."""
+    """The moment when the persona has got what it came for: every group has a commitment that was heard."""
 
     goals: tuple[tuple[Identifier, ...], ...] = ()
     """All groups must be met; within a group any one commitment or final tool will do."""

@@ -1,4 +1,4 @@
-"""What a persona recalls of its background: answers to what a turn asks or offers beside the matter.
+"""Recalls a persona's background: answers to what a turn asks or offers beside the matter.
 
 Nothing of it earns or costs anything, so it is chosen in play alone. It gives way to a topic that is clearly asked
 for and to a promise that the case has an answer to, and comes before an evasion, a repetition and a stock consent.
@@ -21,7 +21,7 @@ from personas.reading.acts import Act, ReadCandidate, Sentence
 from personas.reading.features import is_elliptic
 from personas.text.questions import QuestionForm, form_of
 
-__all__ = ["Aside", "Recalled", "aside_of", "may_recall"]
+__all__ = ["BackgroundTurn", "RecalledBackground", "aside_of", "may_recall"]
 
 LIKELY = 0.6
 """Enough where it is likelier than every topic. Below, it was as often wrong as right in blind play."""
@@ -44,7 +44,7 @@ _MAY = (Act.ASK, Act.INVITE, Act.PROPOSE, Act.CHECK)
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class RecalledBackground:
     """Something of its background that a sentence is about."""
 
     id: str
@@ -55,13 +55,13 @@ class Recalled:
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
+class BackgroundTurn:
     """A turn as it is read among topics and background."""
 
-    recalled: tuple[Recalled, ...] = ()
+    recalled: tuple[RecalledBackground, ...] = ()
     topics: Mapping[str, float] = field(default_factory=dict)
     """How likely a sentence asks about a topic, at most."""
-    nearest: Mapping[str, Recalled] = field(default_factory=dict)
+    nearest: Mapping[str, RecalledBackground] = field(default_factory=dict)
     """Per sentence the entry of the background that is next to it, for when nothing else answers it."""
 
 
@@ -88,8 +88,8 @@ def aside_of(
     hearing: Hearing,
     said: Sequence[Sentence],
     found: Sequence[Sequence[ReadCandidate]],
-) -> Aside:
-    """What of the background the sentences bring to mind, each once, in the order of the turn.
+) -> BackgroundTurn:
+    """The part of the background that the sentences bring to mind, each once, in the order of the turn.
 
     Args:
         case: the persona's.
@@ -98,9 +98,9 @@ def aside_of(
         said: the sentences of `may_recall`.
         found: per sentence the topics and the background it may be about, as `Reader.beside` gives them.
     """
-    chosen: dict[str, Recalled] = {}
+    chosen: dict[str, RecalledBackground] = {}
     topics: dict[str, float] = {}
-    nearest: dict[str, Recalled] = {}
+    nearest: dict[str, RecalledBackground] = {}
     for sentence, candidates in zip(said, found, strict=True):
         about = {each.id: each.confidence for each in candidates if each.id in case.by_id}
         topics |= {name: max(likely, topics.get(name, 0.0)) for name, likely in about.items()}
@@ -110,15 +110,15 @@ def aside_of(
         # The author's line first; what any persona could say ("Say that again?") is better than that it cannot tell.
         beside = next((each for each in (own, common) if each and each[0].confidence >= NEAREST), None)
         if beside is not None:
-            nearest[sentence.text] = Recalled(beside[1].id, sentence.text, beside[0].confidence)
+            nearest[sentence.text] = RecalledBackground(beside[1].id, sentence.text, beside[0].confidence)
         brought = ((own, needed), (common, max(needed, CERTAIN)))
         found_now = next((each for each, least in brought if each and least <= each[0].confidence > rival), None)
         if found_now is None or found_now[1].id in chosen:
             continue
         best, entry = found_now
         instead = frozenset(a.topic_id for a in asked if _gives_way(a, state, best, about.get(a.topic_id, 0.0)))
-        chosen[entry.id] = Recalled(entry.id, sentence.text, best.confidence, instead)
-    return Aside(tuple(chosen.values()), topics, nearest)
+        chosen[entry.id] = RecalledBackground(entry.id, sentence.text, best.confidence, instead)
+    return BackgroundTurn(tuple(chosen.values()), topics, nearest)
 
 
 _Found = tuple[ReadCandidate, CompiledTopic] | None
@@ -150,7 +150,7 @@ def _ready(case: CompiledCase, state: PersonaState, hearing: Hearing, name: str,
 
 
 def _needed(state: PersonaState, asked: Sequence[AskedTopic]) -> float:
-    """How likely it has to be, beside what the sentence was understood as."""
+    """The least probability that it needs, beside what the sentence was understood as."""
     if any(each.invited for each in asked):
         return CERTAIN
     untold = max((each.confidence for each in asked if each.topic_id not in state.said), default=LIKELY)
@@ -158,5 +158,5 @@ def _needed(state: PersonaState, asked: Sequence[AskedTopic]) -> float:
 
 
 def _gives_way(asked: AskedTopic, state: PersonaState, best: ReadCandidate, likely: float) -> bool:
-    """Whether what is recalled is said instead of a topic, and not beside it."""
+    """True if what is recalled is said instead of a topic, and not beside it."""
     return asked.topic_id in state.said or likely < HARDLY or best.confidence >= asked.confidence + SURER

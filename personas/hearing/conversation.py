@@ -1,4 +1,4 @@
-"""What holds a conversation together: what was offered and how it was taken, what was told last.
+"""State that holds a conversation together: what was offered and how it was taken, what was told last.
 
 Part of `PersonaState`, immutable, and read back from JSON; a state stored before there was one has an empty one.
 """
@@ -10,18 +10,18 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["ConversationState", "Offer", "OfferStatus", "Party"]
+__all__ = ["ConversationState", "OfferStatus", "OfferedFigure", "Party"]
 
 
 class Party(StrEnum):
-    """Who made an offer."""
+    """The party that made an offer."""
 
     AGENT = "agent"
     PERSONA = "persona"
 
 
 class OfferStatus(StrEnum):
-    """How an offer stands."""
+    """The state of an offer."""
 
     PROPOSED = "proposed"
     """Nobody has said yes or no: of the agent's, it came too early."""
@@ -31,7 +31,7 @@ class OfferStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class OfferedFigure:
     """A figure on the table."""
 
     by: Party
@@ -44,7 +44,7 @@ class Offer:
 class ConversationState:
     """The conversation after the turns so far."""
 
-    offers: tuple[Offer, ...] = ()
+    offers: tuple[OfferedFigure, ...] = ()
     """The figures that were named, the latest last."""
     terms: tuple[str, ...] = ()
     """What else the agent offered, by number and unit ("5 year")."""
@@ -58,7 +58,7 @@ class ConversationState:
         """The figure that both sides have accepted."""
         return next((each.amount for each in reversed(self.offers) if each.status is OfferStatus.ACCEPTED), None)
 
-    def last(self, party: Party) -> Offer | None:
+    def last(self, party: Party) -> OfferedFigure | None:
         """The last offer of a side."""
         return next((each for each in reversed(self.offers) if each.by is party), None)
 
@@ -75,7 +75,7 @@ class ConversationState:
     def from_json(cls, data: Mapping[str, Any]) -> ConversationState:
         """The state that `to_json` wrote."""
         offers = (
-            Offer(Party(each["by"]), each["amount"], OfferStatus(each["status"]), each["turn"])
+            OfferedFigure(Party(each["by"]), each["amount"], OfferStatus(each["status"]), each["turn"])
             for each in data["offers"]
         )
         return cls(tuple(offers), tuple(data["terms"]), tuple(data["told"]), data["asked_back"])

@@ -1,4 +1,4 @@
-"""What a persona hears in an agent turn. Shared by play and by scoring.
+"""Hears an agent turn as a persona does. Shared by play and by scoring.
 
 `hear`, and `advance` after it, are pure functions of the case, the state, the turn and its reading. Nothing in them
 depends on the seed or the temperament but `reserve`, which only ever closes gates; so scoring, which uses reserve 0,
@@ -14,7 +14,7 @@ from personas.case.compiled import CompiledCase, CompiledCommitment, CompiledTop
 from personas.case.schema import RAPPORT_CEILING, Tier, all_hold
 from personas.hearing.advance import goals_hold
 from personas.hearing.amounts import amounts, in_bounds, within
-from personas.hearing.bargaining import Dealing, dealing_of
+from personas.hearing.bargaining import FigureRule, dealing_of
 from personas.hearing.heard import CHECKS_AT_ONCE, NO_QUESTION, AgentTurn, AskedTopic, HeardCommitment, Hearing, gist_of
 from personas.hearing.state import PersonaState
 from personas.hearing.summary import misquoted
@@ -79,7 +79,7 @@ INTERROGATION_LOSS = 0.5
 
 
 def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Reading, reserve: float = 0.0) -> Hearing:
-    """What the persona hears in a turn that was read."""
+    """Return a turn that was read, as the persona hears it."""
     unclear = _unclear(reading, turn)
     spoken = reading.readable
     rude = reading.any(Act.RUDE)
@@ -174,7 +174,7 @@ def _asked_about(spoken: Iterable[Sentence], state: PersonaState) -> Iterator[tu
 
 
 def _topics(sentence: Sentence, state: PersonaState, *, offered: bool = False) -> Iterator[ReadCandidate]:
-    """What a sentence asks about, an untold topic before a told one.
+    """The topics that a sentence asks about, an untold one before a told one.
 
     Behind an offer ("Would that be enough for the two of you?") a question has to be the clearer.
     """
@@ -200,12 +200,12 @@ def _topics(sentence: Sentence, state: PersonaState, *, offered: bool = False) -
 
 
 def _is_bare(sentence: Sentence) -> bool:
-    """Whether it says nothing of its own ("What do you get?"): what it is about was said just before it."""
+    """True if it says nothing of its own ("What do you get?"): what it is about was said just before it."""
     return not content_stems(sentence.text)
 
 
 def _meant(sentence: Sentence, topics: list[ReadCandidate], state: PersonaState) -> list[ReadCandidate]:
-    """What a sentence asks about; one that asks again about what the persona did not understand is taken to mean it."""
+    """The topics that a sentence asks about; one that asks again about what was not understood is taken to mean it."""
     if topics or not sentence.does(Act.ASK, Act.INVITE) or sentence.does(Act.RUDE):
         return topics
     least = max(UNSURE, INSTEAD * max((each.confidence for each in sentence.topics), default=0.0))
@@ -224,7 +224,7 @@ def _stands_alone(topics: Sequence[ReadCandidate]) -> bool:
 
 
 def _asks(sentence: Sentence) -> bool:
-    """Whether it asks for something; one that does nothing that was recognised, or only proposes, by its question mark.
+    """True if it asks for something; one that does nothing that was recognised, or only proposes, by its question mark.
 
     "Could you turn it over and read out the code?" proposes, but asks for a fact before it promises anything.
     """
@@ -236,14 +236,14 @@ def _asks(sentence: Sentence) -> bool:
 
 
 def _is_interrogation(found: Sequence[tuple[Sentence, list[ReadCandidate]]]) -> bool:
-    """Whether it asks more than anybody answers at once: a few checks for a yes or a no are no trouble."""
+    """True if it asks more than anybody answers at once: a few checks for a yes or a no are no trouble."""
     asking = [(sentence, topics) for sentence, topics in found if topics]
     checks = all(form_of(sentence.text) is QuestionForm.POLAR for sentence, _ in asking)
     return _new_questions(topics for _, topics in asking) > (CHECKS_AT_ONCE if checks else QUESTIONS_A_TURN)
 
 
 def _new_questions(found: Iterable[list[ReadCandidate]]) -> int:
-    """How many sentences ask about something that none before them asks about."""
+    """The number of sentences that ask about something that none before them asks about."""
     seen: set[str] = set()
     count = 0
     for topics in found:
@@ -261,7 +261,7 @@ def _invited(  # noqa: PLR0917 (what an invitation rests on)
     reserve: float,
     warm: bool,
 ) -> Iterator[AskedTopic]:
-    """What an open invitation brings out: the things the persona would tell next.
+    """The topics that an open invitation brings out: the things the persona would tell next.
 
     What is asked beside it comes first, then what the invitation is clearly about, then, early in the talk, what the
     persona came to say, then what the invitation may be about, and the rest of its story in the order of the case.
@@ -287,7 +287,7 @@ def _invited(  # noqa: PLR0917 (what an invitation rests on)
 
 
 def _nearly_asks(sentence: Sentence) -> bool:
-    """Whether a question is about something in the case if it is about anything."""
+    """True if a question is about something in the case if it is about anything."""
     asks = sentence.does(Act.ASK) and not sentence.does(Act.INVITE, Act.CHECK)
     return asks and bool(sentence.topics) and sentence.topics[0].confidence >= UNSURE
 
@@ -308,12 +308,12 @@ def _taken_up_again(
 
 
 def _is_left_open(sentence: Sentence, topics: list[ReadCandidate]) -> bool:
-    """Whether it is a question of its own that nothing in the case was taken for."""
+    """True if it is a question of its own that nothing in the case was taken for."""
     return sentence.does(Act.ASK) and not sentence.does(Act.CHECK, *NO_QUESTION) and not topics
 
 
 def _is_stray(sentence: Sentence, topics: list[ReadCandidate]) -> bool:
-    """Whether it asks for something that the case holds nothing about."""
+    """True if it asks for something that the case holds nothing about."""
     best = max((each.confidence for each in sentence.topics), default=0.0)
     return sentence.does(Act.ASK) and not sentence.does(Act.INVITE, Act.CHECK) and not topics and best < UNSURE
 
@@ -344,7 +344,7 @@ def _commitments(case: CompiledCase, state: PersonaState, spoken: Iterable[Sente
 
 
 def _with_figure(
-    case: CompiledCase, state: PersonaState, heard: Iterable[HeardCommitment], dealing: Dealing | None
+    case: CompiledCase, state: PersonaState, heard: Iterable[HeardCommitment], dealing: FigureRule | None
 ) -> Iterator[HeardCommitment]:
     """The commitments of a turn; an acceptable figure makes the one that closes the bargain, however it is written."""
     closes = case.bargain.closes if case.bargain else ""
@@ -361,7 +361,7 @@ def _with_figure(
 
 
 def _has_amount(case: CompiledCase, heard: HeardCommitment) -> bool:
-    """Whether it is a commitment to another figure."""
+    """True if it is a commitment to another figure."""
     return any(each.id == heard.commitment_id and each.amount is not None for each in case.commitments)
 
 
@@ -386,18 +386,18 @@ def _may_make(commitment: CompiledCommitment, sentence: Sentence) -> bool:
 
 
 def _binds(commitment: CompiledCommitment, found: ReadCandidate, sentence: Sentence) -> bool:
-    """Whether it may cost the agent: the whole sentence says it, as the agent's own word to the persona."""
+    """True if it may cost the agent: the whole sentence says it, as the agent's own word to the persona."""
     asserted = sentence.stance in (Stance.ASSERTED, Stance.NONE, Stance.OTHER)
     return found.confidence >= BINDING and asserted and (commitment.also_questions or not is_question(sentence))
 
 
 def is_question(sentence: Sentence) -> bool:
-    """Whether it ends with a question mark."""
+    """True if it ends with a question mark."""
     return sentence.text.rstrip("\"') ").endswith("?")
 
 
 def _off_topic(reading: Reading, *, asked: bool, heard: bool, invites: bool) -> bool:
-    """Whether the turn is small talk about another matter and nothing else."""
+    """True if the turn is small talk about another matter and nothing else."""
     if asked or heard or invites:
         return False
     substance = (Act.ASK, Act.INVITE, Act.PROPOSE, Act.INFORM, Act.RECAP, Act.EMPATHY, Act.CHECK, Act.PROCESS)
@@ -407,7 +407,7 @@ def _off_topic(reading: Reading, *, asked: bool, heard: bool, invites: bool) -> 
 
 
 def _says_goodbye(spoken: Iterable[Sentence], *, asked: bool) -> bool:
-    """Whether it takes its leave: who asks something after it stays."""
+    """True if it takes its leave: who asks something after it stays."""
     closes = asks = -1
     for number, sentence in enumerate(spoken):
         closes = number if sentence.does(Act.CLOSE) else closes
@@ -420,7 +420,7 @@ def _consoling(spoken: Iterable[Sentence]) -> Iterator[str]:
 
 
 def gate_open(topic: CompiledTopic, state: PersonaState, rapport: float, reserve: float) -> bool:
-    """Whether the persona may answer a question about the topic in the coming turn."""
+    """True if the persona may answer a question about the topic in the coming turn."""
     if topic.tier is Tier.UNKNOWN:
         return False
     if topic.id in state.said or topic.tier is Tier.VOLUNTEERED:
@@ -454,7 +454,7 @@ def _rapport(state: PersonaState, empathy: str | None, *, rude: bool, interrogat
 
 
 def _was_asked(question: str, earlier: Iterable[str]) -> bool:
-    """Whether a question was asked before in the same words, or all but the same."""
+    """True if a question was asked before in the same words, or all but the same."""
     words = _words(question)
     return any(2 * len(words & seen) > SAME_QUESTION * (len(words) + len(seen)) for seen in map(_words, earlier))
 
@@ -464,5 +464,5 @@ def _words(gist: str) -> set[str]:
 
 
 def is_new(phrase: str, heard: Iterable[str]) -> bool:
-    """Whether a sympathetic phrase has not been heard in the same or nearly the same words."""
+    """True if a sympathetic phrase has not been heard in the same or nearly the same words."""
     return not any(phrase == seen or overlap(phrase, seen) >= SAME_PHRASE for seen in heard)

@@ -1,10 +1,10 @@
-"""What a persona hears: the types of a turn as it understands it, in the state of the conversation."""
+"""Types of a turn as a persona understands it, in the state of the conversation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from personas.hearing.bargaining import Dealing
+from personas.hearing.bargaining import FigureRule
 from personas.reading.acts import Act, Reading, Sentence, Stance
 from personas.text.questions import QuestionForm, form_of
 from personas.text.wording import content_words
@@ -89,7 +89,7 @@ class Hearing:
     """A sentence that offers a figure for which the case has no commitment."""
     misquoted: str | None = None
     """A topic told before that it repeats with another number."""
-    dealing: Dealing | None = None
+    dealing: FigureRule | None = None
     """How its figure is taken, or the answer to how things stand, where the case has a bargain."""
     unmatched: tuple[str, ...] = ()
     """Questions about things the case does not hold."""
@@ -115,24 +115,24 @@ class Hearing:
 
     @property
     def checks(self) -> int:
-        """How many topics it asks about with questions for a yes or a no."""
+        """The number of topics it asks about with questions for a yes or a no."""
         return len({a.topic_id for a in self.asked if not a.invited and form_of(a.question) is QuestionForm.POLAR})
 
     @property
     def proposal(self) -> bool:
-        """Whether it proposes something the case has no commitment for."""
+        """True if it proposes something the case has no commitment for."""
         return not self.answered and any(
             s.does(Act.PROPOSE) and s.stance in (Stance.ASSERTED, Stance.ASKED, Stance.OPTION) for s in self._spoken
         )
 
     @property
     def opens_up(self) -> bool:
-        """Whether the persona tells something of its own accord."""
+        """True if the persona tells something of its own accord."""
         return any(asked.invited for asked in self.asked)
 
     @property
     def checks_in(self) -> bool:
-        """Whether it asks for consent, or whether the persona follows."""
+        """True if it asks for consent, or whether the persona follows."""
         return any(s.does(Act.CHECK) for s in self._spoken)
 
     @property

@@ -1,4 +1,4 @@
-"""Whether a summary gets a number wrong that the persona has told: "so that was the 14th?", "five of them a day?"."""
+"""Finds numbers that a summary gets wrong though the persona has told them: "so that was the 14th?", "five a day?"."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def misquoted(case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence
 
 
 def named_in_offers(spoken: Iterable[Sentence]) -> Iterator[str]:
-    """What the agent offers or settles, by number and unit."""
+    """The figures that the agent offers or settles, by number and unit."""
     for sentence in spoken:
         if sentence.does(Act.PROPOSE):
             yield from (f"{value:g} {unit}" for value, unit in counted_in(sentence.text))

@@ -13,7 +13,7 @@ from functools import partial
 from personas.case.compiled import CompiledCase, CompiledCommitment
 from personas.case.schema import Tier
 from personas.case.temperament import Temperament
-from personas.hearing.background import BESIDE_ANSWER, Aside, Recalled
+from personas.hearing.background import BESIDE_ANSWER, BackgroundTurn, RecalledBackground
 from personas.hearing.bargaining import AmountAnswer
 from personas.hearing.hear import ASKED, BY_NAME, UNSURE, is_question
 from personas.hearing.heard import CHECKS_AT_ONCE, NO_QUESTION, AgentTurn, AskedTopic, Hearing
@@ -33,7 +33,7 @@ from personas.reading.acts import Act, Sentence
 from personas.reading.features import is_elliptic
 from personas.text.questions import QuestionForm, form_of
 
-NOTHING_ASIDE = Aside()
+NOTHING_ASIDE = BackgroundTurn()
 MAX_SENTENCES = 4
 MAX_AT_LENGTH = 6
 """A promise heard beside a question is not passed over: the reaction to it may make the reply this long."""
@@ -47,7 +47,7 @@ def decide(
     hearing: Hearing,
     *,
     after: PersonaState,
-    aside: Aside = NOTHING_ASIDE,
+    aside: BackgroundTurn = NOTHING_ASIDE,
 ) -> tuple[Move, ...]:
     """The moves of a reply.
 
@@ -112,7 +112,7 @@ def _attended(  # noqa: PLR0917 (what is said, and what it answers)
     case: CompiledCase,
     state: PersonaState,
     hearing: Hearing,
-    aside: Aside,
+    aside: BackgroundTurn,
     small: tuple[Move, ...],
     body: tuple[Move, ...],
 ) -> tuple[tuple[Move, ...], tuple[Move, ...]]:
@@ -152,7 +152,7 @@ def _without(moves: tuple[Move, ...], kinds: Container[MoveKind]) -> tuple[Move,
     return tuple(move for move in moves if move.kind not in kinds)
 
 
-def _left(case: CompiledCase, hearing: Hearing, aside: Aside, body: tuple[Move, ...]) -> Sentence | None:
+def _left(case: CompiledCase, hearing: Hearing, aside: BackgroundTurn, body: tuple[Move, ...]) -> Sentence | None:
     """The last question of the turn that nothing answers, if there is one."""
     said = {move.about for move in body if move.kind not in IDLE}
     answered = {each.question for each in hearing.asked if each.topic_id in said}
@@ -178,7 +178,7 @@ def _is_asked(hearing: Hearing, asked: AskedTopic) -> bool:
 
 
 def _volunteered(case: CompiledCase, state: PersonaState) -> tuple[Move, ...]:
-    """What the opening left out of the things the persona comes to say."""
+    """The things that the persona comes to say and its opening left out."""
     return tuple(Move(MoveKind.VOLUNTEER, topic.id) for topic in case.volunteered if topic.id not in state.said)
 
 
@@ -190,7 +190,7 @@ def _answers(
     temperament: Temperament,
     state: PersonaState,
     hearing: Hearing,
-    aside: Aside,
+    aside: BackgroundTurn,
 ) -> tuple[Move, ...]:
     """Answers in the order asked, no more than the persona tells at once."""
     pressed = hearing.rude or hearing.interrogation
@@ -225,15 +225,15 @@ def _answers(
     return (Move(MoveKind.EITHER if is_choice(stray) else MoveKind.UNKNOWN),)
 
 
-def _recalled(case: CompiledCase, state: PersonaState, found: Recalled) -> tuple[Move, ...]:
-    """What it says of its background; to who has not caught its last line, what that told."""
+def _recalled(case: CompiledCase, state: PersonaState, found: RecalledBackground) -> tuple[Move, ...]:
+    """The background it tells; to who has not caught its last line, what that told."""
     last = tuple(name for name in state.conversation.told if name in case.by_id)
     if not (case.asides[found.id].repeats and last):
         return (_recalls(state, found),)
     return tuple(Move(MoveKind.AGAIN, name, nth=state.worded.get(name, 1)) for name in last[:2])
 
 
-def _recalls(state: PersonaState, found: Recalled) -> Move:
+def _recalls(state: PersonaState, found: RecalledBackground) -> Move:
     return Move(MoveKind.BACKGROUND, found.id, nth=state.worded.get(found.id, 0))
 
 
@@ -245,7 +245,7 @@ def _urgency(case: CompiledCase, answer: tuple[AskedTopic, Move]) -> tuple[bool,
 
 
 def _is_idle(asked: AskedTopic, move: Move, answered: Container[str]) -> bool:
-    """Whether it would be beside the point where something else is answered, too.
+    """True if it would be beside the point where something else is answered, too.
 
     That is what it knows no more about, what it puts off of a question that it answers (`answered`), and what was
     hardly asked for and is only repeated or put off.
@@ -258,14 +258,14 @@ def _is_idle(asked: AskedTopic, move: Move, answered: Container[str]) -> bool:
 
 
 def _is_guess(case: CompiledCase, hearing: Hearing, asked: AskedTopic) -> bool:
-    """Whether it was hardly asked for: to evade that would give away that there is something, and answer nothing."""
+    """True if it was hardly asked for: to evade that would give away that there is something, and answer nothing."""
     if asked.confidence >= BY_NAME or case.by_id[asked.topic_id].tier is Tier.UNKNOWN:
         return False
     return not any(s.topics and s.topics[0].id == asked.topic_id for s in hearing.saying(asked.question))
 
 
 def _is_offered(state: PersonaState, hearing: Hearing, asked: AskedTopic) -> bool:
-    """Whether a question about something told is an offer: "Shall I take the old address out?" wants a yes."""
+    """True if a question about something told is an offer: "Shall I take the old address out?" wants a yes."""
     if asked.topic_id in state.said and asked.question == hearing.haggles:
         return True
     return asked.topic_id in state.said and any(s.does(Act.PROPOSE) for s in hearing.saying(asked.question))
@@ -288,7 +288,9 @@ def _once(moves: Iterable[Move]) -> Iterator[Move]:
         seen.add(move.kind)
 
 
-def _answer(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: AskedTopic, aside: Aside) -> Move:
+def _answer(
+    case: CompiledCase, state: PersonaState, hearing: Hearing, asked: AskedTopic, aside: BackgroundTurn
+) -> Move:
     topic = case.by_id[asked.topic_id]
     if topic.tier is Tier.UNKNOWN:
         times = state.asked.get(topic.id, 0)
@@ -304,7 +306,9 @@ def _answer(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: As
     return _told_before(case, state, hearing, asked, aside)
 
 
-def _told_before(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: AskedTopic, aside: Aside) -> Move:
+def _told_before(
+    case: CompiledCase, state: PersonaState, hearing: Hearing, asked: AskedTopic, aside: BackgroundTurn
+) -> Move:
     times = state.worded.get(asked.topic_id, 1)
     restates = any(s.does(Act.RECAP, Act.CHECK) for s in hearing.saying(asked.question))
     if restates and form_of(asked.question) is not QuestionForm.OPEN:
@@ -376,7 +380,7 @@ def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int, wanted: Conta
 
 
 def _sentences(case: CompiledCase, commitments: dict[str, CompiledCommitment], move: Move) -> int:
-    """How long a move will be at most."""
+    """The number of sentences that a move will have at most."""
     if move.kind is MoveKind.BACKGROUND:
         return case.asides[move.about].length
     topic = case.by_id.get(move.about)

@@ -1,4 +1,4 @@
-"""What a persona can do in a reply: the kinds of moves, before any word is chosen.
+"""Kinds of moves that a persona can make in a reply, before any word is chosen.
 
 Only `TELL`, `VOLUNTEER` and `AGAIN` carry the content of a fact; everything else is manner.
 """
@@ -110,7 +110,7 @@ def disclosed(moves: Iterable[Move]) -> tuple[str, ...]:
 
 
 def ends(moves: Iterable[Move]) -> bool:
-    """Whether the persona ends the conversation with these moves.
+    """True if the persona ends the conversation with these moves.
 
     A first goodbye that comes early leaves the agent the chance to go on.
     """

@@ -1,4 +1,4 @@
-"""How a persona takes what is offered, and what it says where nothing was asked: to promises, small talk, goodbyes."""
+"""Reactions of a persona to what is offered, and where nothing was asked: to promises, small talk, goodbyes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def asks_back(state: PersonaState) -> Move:
 def reactions_to(
     case: CompiledCase, state: PersonaState, turn: AgentTurn, hearing: Hearing, answers: tuple[Move, ...]
 ) -> tuple[Move, ...]:
-    """What the persona says to commitments, proposals and tool calls: one thing for each kind."""
+    """React to commitments, proposals and tool calls: one thing for each kind."""
     if hearing.dealing is not None:
         return _to_figure(case, state, turn, hearing, answers)
     haggles = (Move(MoveKind.HESITATES),) if hearing.haggles is not None and not answers else ()
@@ -80,7 +80,7 @@ def _to_promises(
     *,
     haggles: bool,
 ) -> Iterator[Move]:
-    """What it has to say to each promise, if anything: a reply that was not given before, or else a nod."""
+    """React to each promise, if at all: with a reply that was not given before, or else a nod."""
     by_id = {commitment.id: commitment for commitment in case.commitments}
     telling = disclosed(answers)
 
@@ -110,7 +110,7 @@ def _to_promises(
 
 
 def _is_doubtful(case: CompiledCase, hearing: Hearing, heard: HeardCommitment) -> bool:
-    """Whether the sentence may as well promise something else: the answer to this would be the wrong one."""
+    """True if the sentence may as well promise something else: the answer to this would be the wrong one."""
     rivals = [c for s in hearing.saying(heard.quote) for c in s.commitments if c.id != heard.commitment_id]
     if any(each.confidence > heard.confidence for each in rivals) and not heard.taken:
         return True
@@ -120,7 +120,7 @@ def _is_doubtful(case: CompiledCase, hearing: Hearing, heard: HeardCommitment) -
 
 
 def _nod(case: CompiledCase, hearing: Hearing, heard: HeardCommitment) -> Move | None:
-    """How it takes a promise that it has answered before, where it is welcome; others it answers in other words."""
+    """React to a promise that it has answered before, where it is welcome; others it answers in other words."""
     if heard.early:
         return None
     if any(s.does(Act.EMPATHY, Act.COURTESY) for s in hearing.saying(heard.quote)):
@@ -129,7 +129,7 @@ def _nod(case: CompiledCase, hearing: Hearing, heard: HeardCommitment) -> Move |
 
 
 def _to_proposals(case: CompiledCase, turn: AgentTurn, hearing: Hearing) -> tuple[Move, ...]:
-    """What it says where the case has no answer: a plausible yes, or time to think."""
+    """React where the case has no answer: with a plausible yes, or by taking time to think."""
     if hearing.answered:
         # A yes to what may have been refused would be worse than time to think.
         doubtful = all(_is_doubtful(case, hearing, heard) for heard in hearing.answered)
@@ -143,18 +143,18 @@ def _to_proposals(case: CompiledCase, turn: AgentTurn, hearing: Hearing) -> tupl
 
 
 def _asks_after_proposing(hearing: Hearing) -> bool:
-    """Whether its last word is a question that may be about something in the case."""
+    """True if its last word is a question that may be about something in the case."""
     last = next(s for s in reversed(hearing.reading.readable) if s.does(Act.PROPOSE, Act.ASK))
     return last in hearing.vague and last.topics[0].confidence >= UNSURE
 
 
 def is_choice(sentence: Sentence) -> bool:
-    """Whether it leaves a choice to the persona ("Shall I ring, or would you rather write?")."""
+    """True if it leaves a choice to the persona ("Shall I ring, or would you rather write?")."""
     return sentence.stance is Stance.OPTION and is_question(sentence)
 
 
 def _taken(case: CompiledCase, hearing: Hearing) -> MoveKind:
-    """How a proposal is taken: nobody says yes at once to a figure where people haggle, or to a choice."""
+    """Take a proposal: nobody says yes at once to a figure where people haggle, or to a choice."""
     proposed = [s for s in hearing.reading.readable if s.does(Act.PROPOSE)]
     haggles = any(commitment.amount is not None for commitment in case.commitments)
     if any((haggles or s.stance is Stance.ASKED) and bool(amounts(s.text)) for s in proposed):
@@ -165,7 +165,7 @@ def _taken(case: CompiledCase, hearing: Hearing) -> MoveKind:
 
 
 def left_open(hearing: Hearing) -> tuple[Move, ...]:
-    """What it says to the question that ends the turn and that nothing answers: that it cannot tell, or it asks back.
+    """React to the question that ends the turn and that nothing answers: it cannot tell, or it asks back.
 
     It asks back where the question may be about something in the case.
     """
@@ -180,7 +180,7 @@ def left_open(hearing: Hearing) -> tuple[Move, ...]:
 
 
 def thanks(hearing: Hearing, reactions: tuple[Move, ...]) -> bool:
-    """Whether what the persona reacts to is kindness."""
+    """True if what the persona reacts to is kindness."""
     kind = {
         heard.commitment_id
         for heard in hearing.commitments
@@ -190,7 +190,7 @@ def thanks(hearing: Hearing, reactions: tuple[Move, ...]) -> bool:
 
 
 def comes_first(hearing: Hearing, reactions: tuple[Move, ...], questions: Iterable[str]) -> bool:
-    """Whether what the persona reacts to was said before everything that it was asked."""
+    """True if what the persona reacts to was said before everything that it was asked."""
     places = {sentence.text: place for place, sentence in reversed(list(enumerate(hearing.reading.readable)))}
     made = {heard.commitment_id: places.get(heard.quote) for heard in hearing.commitments}
     reacted = [made.get(move.about) for move in reactions if move.kind in (MoveKind.REPLY, MoveKind.REPLY_EARLY)]
@@ -204,7 +204,7 @@ def comes_first(hearing: Hearing, reactions: tuple[Move, ...], questions: Iterab
 def closing_of(
     case: CompiledCase, state: PersonaState, hearing: Hearing, after: PersonaState, body: tuple[Move, ...]
 ) -> MoveKind | None:
-    """Whether and how the talk comes to its end."""
+    """The move that ends the talk, if it comes to its end."""
     if hearing.farewell:
         if after.goals_met is not None or not case.goals:
             return MoveKind.FAREWELL

@@ -12,7 +12,7 @@ from typing import Literal
 from personas.case.compiled import CompiledCase
 from personas.case.temperament import Temperament
 from personas.hearing.advance import advance, counted
-from personas.hearing.background import Aside, aside_of, may_recall
+from personas.hearing.background import BackgroundTurn, aside_of, may_recall
 from personas.hearing.hear import hear
 from personas.hearing.heard import AgentTurn, Hearing
 from personas.hearing.state import PersonaState
@@ -91,11 +91,11 @@ class Simulator:
         )
         return Reply(text, after, told, "completed" if ended else None, hearing)
 
-    def _aside(self, state: PersonaState, hearing: Hearing, line: str) -> Aside:
-        """What the turn brings to mind of the background."""
+    def _aside(self, state: PersonaState, hearing: Hearing, line: str) -> BackgroundTurn:
+        """The background that the turn brings to mind."""
         said = may_recall(hearing) if self._case.background else []
         if not said:
-            return Aside()
+            return BackgroundTurn()
         found = self._reader.beside(self._case, line, said)
         return aside_of(self._case, state, hearing, said, found)
 

@@ -145,7 +145,7 @@ class Voice:
         return fitting[self._attempt % len(fitting)]
 
     def _continues(self, text: str) -> bool:
-        """Whether a sentence can go on after a comma without changing a name."""
+        """True if a sentence can go on after a comma without changing a name."""
         word = _first_word(text)
         return word in _PLAIN_STARTS or word in _FIRST_PERSON or word in self._case.common_words
 
@@ -185,7 +185,7 @@ class Voice:
 
 
 def mishears(line: str, heard: str) -> bool:
-    """Whether an answer begins by asking back words that were not said ("To the station?")."""
+    """True if an answer begins by asking back words that were not said ("To the station?")."""
     echo = sentences(line)[0]
     words = content_stems(echo)
     asks_back = echo.endswith("?") and len(echo.split()) <= ECHO_WORDS

@@ -13,7 +13,7 @@ from functools import cached_property
 
 
 class Act(StrEnum):
-    """What a sentence does. A sentence may do several things."""
+    """An act of a sentence. A sentence may do several things."""
 
     ASK = "ask"
     """Asks for specific information, in any form."""
@@ -46,7 +46,7 @@ class Act(StrEnum):
 
 
 class Stance(StrEnum):
-    """How a sentence puts a promise, an instruction, advice or an offer."""
+    """The way in which a sentence puts a promise, an instruction, advice or an offer."""
 
     NONE = "none"
     ASSERTED = "asserted"
@@ -82,7 +82,7 @@ class Sentence:
     """What of the persona's background it may be about; None from a reader that tells it only when asked (`beside`)."""
 
     def does(self, *acts: Act) -> bool:
-        """Whether it does any of these."""
+        """True if it does any of these."""
         return not self.acts.isdisjoint(acts)
 
 
@@ -111,13 +111,13 @@ class Reading:
 
     @cached_property
     def is_list(self) -> bool:
-        """Whether it is a list of words rather than speech ("Onset? Nights? Fever? …"): nobody could answer it."""
+        """True if it is a list of words rather than speech ("Onset? Nights? Fever? …"): nobody could answer it."""
         said = [s.text for s in self.sentences]
         pieces = [piece for text in said for piece in text.split(",")]
         return _are_scraps(said, LISTED_SENTENCES) or _are_scraps(pieces, LISTED_PIECES)
 
     def any(self, *acts: Act) -> bool:
-        """Whether any sentence does one of these."""
+        """True if any sentence does one of these."""
         return any(s.does(*acts) for s in self.sentences)
 
     def all_of(self, *acts: Act) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What the learned heads see of a sentence and a topic, or of a sentence and a commitment.
+"""Features that the learned heads see of a sentence and a topic, or of a sentence and a commitment.
 
 Both matrices have one row per sentence and topic or commitment. Columns: likenesses with the examples and the
 answers, shared words, how a topic stands in the story, the lead over the best other row, and what is known of the
@@ -45,7 +45,7 @@ class EncodedSentence:
 
 
 def is_elliptic(sentence: str) -> bool:
-    """Whether a sentence may need what was said before it to be understood."""
+    """True if a sentence may need what was said before it to be understood."""
     return len(content_stems(sentence)) <= ELLIPTIC_WORDS
 
 

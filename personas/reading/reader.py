@@ -1,4 +1,4 @@
-"""Who reads: the port, and the local reader, which is learned and needs no network.
+"""Readers of agent turns: the port, and the local reader, which is learned and needs no network.
 
 A reader is handed to whoever plays or scores; it owns its memory. Readings depend on the case, the persona's last
 line and the turn alone, so play and every later scoring of it share them.
@@ -128,13 +128,13 @@ class LocalReader(Reader):
 
     @property
     def held_bytes(self) -> int:
-        """What the remembered readings, and the vectors they were made of, take."""
+        """Bytes of the remembered readings, and of the vectors they were made of."""
         fluency = self._fluency.held_bytes if self._fluency else 0
         embedded = getattr(self._embedder, "held_bytes", 0)
         return self._read.held_bytes + self._beside.held_bytes + embedded + fluency
 
     def texts(self, case: CompiledCase, turns: Iterable[Turn]) -> list[str]:
-        """What reading the turns will embed first, known turns left out."""
+        """The texts that reading the turns will embed first, known turns left out."""
         turns = list(turns)
         known = self._read.recall((case, turn) for turn in turns)
         return list(_read_first([turn for turn in turns if (case, turn) not in known]))
@@ -201,7 +201,7 @@ class LocalReader(Reader):
         return [_candidates(list(of_one), of_one.values(), FLOOR) for of_one in likely]
 
     def _among(self, index: CaseIndex, heard: Sequence[Sequence[EncodedSentence]]) -> list[dict[str, float]]:
-        """How likely each sentence, given with its parts, is about what an index holds."""
+        """The probability that each sentence, given with its parts, is about what an index holds."""
         if not heard:
             return []
         starts = np.cumsum([0, *map(len, heard)])[:-1]
@@ -328,7 +328,7 @@ def _bytes(reading: Reading) -> int:
 
 
 def _acts_of(probabilities: Matrix, *, consoles: bool) -> frozenset[Act]:
-    """What a sentence does; `consoles`: a part of it surely does."""
+    """The acts of a sentence; `consoles`: a part of it surely does."""
     found = {act for act, p in zip(ACTS, probabilities[: len(ACTS)], strict=True) if p >= SURER.get(act, ACT)}
     return frozenset({*found, Act.EMPATHY} if consoles else found)
 
@@ -376,7 +376,7 @@ def _read_first(turns: Sequence[Turn]) -> Iterator[str]:
 
 
 def _read_then(said: _Said, acts: Matrix, *, alone: bool) -> Iterator[str]:
-    """What is read besides a sentence, given what it does."""
+    """The parts that are read besides a sentence, given what it does."""
     if not alone:
         yield after_line(*said)
     yield from parts_of(said[1], acts)
@@ -423,7 +423,7 @@ def said_in(turn: Turn) -> tuple[str, ...]:
 
 
 def texts_of(turn: Turn) -> list[str]:
-    """What has to be embedded to read a turn, but for the parts of sentences."""
+    """The texts to embed in order to read a turn, but for the parts of sentences."""
     said = said_in(turn)
     return [*said, *(after_line(turn[0], each) for each in said)]
 

@@ -1,4 +1,4 @@
-"""Which topics a persona's line tells, of those that were asked about, and in which sentence.
+"""Finds the topics that a persona's line tells, of those that were asked about, and the sentence of each.
 
 By a wording of the case, or by a sentence of the same meaning, or of a similar one with its codes and names, that
 is not one of the case's own for something else. A line with an evasion tells nothing in other words. It depends
@@ -35,7 +35,7 @@ KEPT_ANSWERS, KEPT_BYTES = 32_768, 16_000_000
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ToldTopic:
-    """Where a persona's line tells a topic, and whether in a wording of the case."""
+    """The place where a persona's line tells a topic, and whether in a wording of the case."""
 
     quote: str
     exact: bool
@@ -95,7 +95,7 @@ def _foreign_sentences(case: CompiledCase, topic: CompiledTopic, line: str) -> l
 
 @cache
 def _withheld() -> tuple[str, ...]:
-    """How personas refuse to answer, in normal form."""
+    """The refusals of personas, in normal form."""
     return tuple(normal(line) for each in load_temperaments().values() for line in each.phrases.withheld)
 
 
@@ -105,7 +105,7 @@ def _evasions(topic: CompiledTopic) -> list[str]:
 
 
 def _is_own(case: CompiledCase, topic: CompiledTopic, sentence: str) -> bool:
-    """Whether a sentence is a harmless one of the case or tells another topic, with or without a lead-in."""
+    """True if a sentence is a harmless one of the case or tells another topic, with or without a lead-in."""
     if sentence in case.harmless:
         return True
     owners = [ids for own, ids in case.told_in.items() if own == sentence or (_is_long(own) and own in sentence)]
@@ -119,7 +119,7 @@ def _is_long(sentence: str) -> bool:
 
 
 def _alike(case: CompiledCase, matcher: Matcher, loose: Mapping[_Key, list[str]]) -> dict[_Key, ToldTopic | None]:
-    """What the lines tell in other words than the case's."""
+    """The topics that the lines tell in other words than the case's."""
     texts = list(dict.fromkeys(s for own in loose.values() for s in own))
     if not texts:
         return dict.fromkeys(loose)
@@ -133,7 +133,7 @@ def _alike(case: CompiledCase, matcher: Matcher, loose: Mapping[_Key, list[str]]
 
 
 def _tells(topic: CompiledTopic, sentence: str, row: NDArray[np.float64]) -> bool:
-    """Whether a sentence tells a topic, given its cosines with every wording of the case."""
+    """True if a sentence tells a topic, given its cosines with every wording of the case."""
     span = topic.wording_span
     cosines = row[span.start : span.stop]
     words, best = frozenset(tokens(sentence)), row.max()

@@ -45,7 +45,7 @@ class Memory(Generic[K, V]):
         return self._held_bytes
 
     def recall(self, keys: Iterable[K]) -> dict[K, V]:
-        """What is known of the keys."""
+        """Return what is known of the keys."""
         values, found = self._values, {}
         with self._lock:
             for key in keys:

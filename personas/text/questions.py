@@ -1,4 +1,4 @@
-"""What form a question has: whether a yes can answer it. Grammar alone: the closed class of question words."""
+"""The form of a question: whether a yes can answer it. Grammar alone: the closed class of question words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OFFERS = ("how about", "what about", "what if", "why not", "why don't")
 
 
 class QuestionForm(StrEnum):
-    """What a question wants."""
+    """The answer that a question wants."""
 
     OPEN = "open"
     """Something told: no yes answers it."""

@@ -30,7 +30,7 @@ from reward_server.llm.transport import (
     timeout_of,
 )
 from reward_server.settings import PREFIX
-from reward_server.webhooks.addresses import LIMITS, InnerAddress, RefusedAddress, Unresolved, resolve
+from reward_server.webhooks.addresses import LIMITS, PrivateAddress, RefusedAddress, UnresolvedName, resolve
 from reward_server.webhooks.names import NameLookups
 from trainer_client.wire import Message, ToolCall
 from trainer_client.wire.base import REASONING_FIELDS
@@ -61,7 +61,7 @@ CAUSES: Mapping[FailureKind, str] = {
 
 @dataclass(frozen=True)
 class EndpointAddress:
-    """Where an agent is, and how it is asked."""
+    """The address of an agent, and how it is asked."""
 
     base_url: str
     model: str
@@ -72,7 +72,7 @@ class EndpointAddress:
 
 @dataclass(frozen=True)
 class EndpointTurn:
-    """What an agent said."""
+    """The turn of an agent behind an endpoint."""
 
     message: Message = field(repr=False)
     input_tokens: int = 0
@@ -132,9 +132,9 @@ class Endpoints:
 
         try:
             target = await resolve(place.base_url, private=private, names=self._names)
-        except Unresolved:
+        except UnresolvedName:
             raise AgentFailed.because("its name has no address") from None
-        except InnerAddress:
+        except PrivateAddress:
             raise AgentFailed.because(f"its address is allowed only with {ALLOWING}=true") from None
         except RefusedAddress:
             raise AgentFailed.because("its address is not allowed here") from None

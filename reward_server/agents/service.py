@@ -1,4 +1,4 @@
-"""What a lab does with its agents: add, list, delete, talk to one."""
+"""The agents of a lab: add, list, delete, talk to one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reward_server.ids import IdPrefix, is_id, new_id
 from reward_server.store.agent_records import AgentRow
 from reward_server.store.records import JsonObject
 from reward_server.store.store import Store
-from reward_server.webhooks.addresses import InnerAddress, RefusedAddress, Unresolved, resolve
+from reward_server.webhooks.addresses import PrivateAddress, RefusedAddress, UnresolvedName, resolve
 from reward_server.webhooks.names import NameLookups
 from scenarios.library import Catalog, PublicScenario
 from trainer_client.wire import AgentChatRequest, AgentRequest, Message
@@ -113,9 +113,9 @@ class AgentService:
     async def _check(self, url: str) -> None:
         try:
             target = await resolve(url, private=self._private, names=self._names)
-        except Unresolved:
+        except UnresolvedName:
             return  # it may have one by the time there is something to ask
-        except InnerAddress as inner:
+        except PrivateAddress as inner:
             raise InvalidRequest(errors=[FieldProblem(("base_url",), inner.allowed_by(ALLOWING))]) from None
         except RefusedAddress as refused:
             raise InvalidRequest(errors=[FieldProblem(("base_url",), str(refused))]) from None

@@ -1,4 +1,4 @@
-"""Who may speak over a socket: the key before it is accepted, and each operation under the limits of a request."""
+"""Access over a socket: the key before it is accepted, and each operation under the limits of a request."""
 
 from __future__ import annotations
 

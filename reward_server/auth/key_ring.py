@@ -122,7 +122,7 @@ class KeyRing:
         return NewKey(row, text)
 
     async def verify(self, text: str) -> Lab | None:
-        """Whose key this is; None if it is malformed, unknown or revoked."""
+        """Return the lab of a key; None if it is malformed, unknown or revoked."""
         match = _KEY.fullmatch(text)
         if match is None:
             return None
@@ -177,7 +177,7 @@ class KeyRing:
             return await work.keys.list()
 
     async def is_empty(self) -> bool:
-        """Whether there is no key, not even a revoked one."""
+        """True if there is no key, not even a revoked one."""
         async with self._store.reading() as work:
             return await work.keys.count() == 0
 

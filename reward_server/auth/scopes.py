@@ -1,4 +1,4 @@
-"""What a key may be used for. Every call of the API declares which of these open it (`api.operation`)."""
+"""Scopes of keys. Every call of the API declares which of these open it (`api.access`)."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def calibrate(
 
 
 def _folder(settings: Settings, lab: str | None) -> Path:
-    """Where the server looks for those that all labs share, or for a lab's own."""
+    """The folder in which the server looks for those that all labs share, or for a lab's own."""
     from reward_server.ownership import of_lab
 
     found = settings.calibrations if lab is None else of_lab(settings.calibrations, lab)
@@ -197,7 +197,7 @@ def _print(console: Console, kept: SavedCalibration, left_out: int) -> None:
 
 
 def _errors(calibration: Calibration) -> Table:
-    """How far each reward is from the labels, before and after."""
+    """The distance of each reward from the labels, before and after."""
     table = Table()
     name_columns(table, "reward", "ECE before", "ECE after (cross-fitted)")
     for each in calibration.maps:
@@ -231,7 +231,7 @@ def _interval(error: Error | None) -> str:
 
 
 def _spreads(kept: SavedCalibration) -> Table:
-    """Where rewards lie on both scales: without labels there is no error to speak of."""
+    """The position of rewards on both scales: without labels there is no error to speak of."""
     table = Table()
     name_columns(table, "reward", "scale")
     for heading in ("mean", "std", "5 %", "median", "95 %"):

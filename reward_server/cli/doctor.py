@@ -21,7 +21,7 @@ from reward_server.cli.finding import CheckFinding
 from reward_server.cli.kept import data, database, keys, security
 from reward_server.cli.remedies import MENDS, NEEDS
 from reward_server.cli.running import labs_at
-from reward_server.cli.salvage import Salvaged, salvaged
+from reward_server.cli.salvage import UsableSettings, salvaged
 from reward_server.errors import ConfigurationError, LabsError
 from reward_server.program import as_called
 from reward_server.removed_settings import REMOVED, gone
@@ -64,8 +64,8 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _looked_at(name: str, check: Callable[[Settings], CheckFinding], found: Salvaged) -> Iterator[CheckFinding]:
-    """What there is to say of one check; of settings a wrong one hides no misspelt one."""
+def _looked_at(name: str, check: Callable[[Settings], CheckFinding], found: UsableSettings) -> Iterator[CheckFinding]:
+    """The finding of one check; of settings a wrong one hides no misspelt one."""
     unchecked = _unchecked(name, found)
     if unchecked is not None:
         yield unchecked
@@ -75,7 +75,7 @@ def _looked_at(name: str, check: Callable[[Settings], CheckFinding], found: Salv
             yield outcome
 
 
-def _unchecked(name: str, found: Salvaged) -> CheckFinding | None:
+def _unchecked(name: str, found: UsableSettings) -> CheckFinding | None:
     """Of settings what is wrong with them; of a check that needs what is wrong that it was not made."""
     if found.problem is None:
         return None
@@ -110,7 +110,7 @@ def _settings(settings: Settings) -> CheckFinding:
     bare = [name.removeprefix(PREFIX) for name in read]
     close = [(name, nearest(name.upper().removeprefix(PREFIX), bare)) for name in strange]
     named = ", ".join(f"{name} (did you mean {PREFIX}{found}?)" if found else name for name, found in close)
-    told = [f"nothing reads {named}; docs/operations.md lists the settings"] if strange else []
+    told = [f"nothing reads {named}; docs/reference.md lists the settings"] if strange else []
     count = len(strange) + len(removed)
     return CheckFinding("settings", f"{count} without effect", "; ".join([*told, *removed]), is_advice=True)
 
@@ -147,7 +147,7 @@ def _classifier(settings: Settings) -> CheckFinding:
 
 
 def _reward_model(settings: Settings) -> CheckFinding:
-    """What is active for all labs, and what for those that have a model of their own."""
+    """Check the model that is active for all labs, and those of labs that have one of their own."""
     from reward_server.reward_models.registry import Registry
     from reward_server.server.engine import reward_model_service
 
@@ -190,7 +190,7 @@ def _calibrations(settings: Settings) -> CheckFinding:
 
 
 def _redis(settings: Settings) -> CheckFinding:
-    from reward_server.shared_state.redis_link import Lost, RedisLink
+    from reward_server.shared_state.redis_link import RedisLink, RedisLost
 
     if settings.redis_url is None:
         return CheckFinding("redis", "none is set")
@@ -200,7 +200,7 @@ def _redis(settings: Settings) -> CheckFinding:
         link = RedisLink(url)
         try:
             await link.ping()
-        except Lost:
+        except RedisLost:
             mend = "start it, or correct LABS_REDIS_URL; a server without it starts, and counts its limits alone"
             return CheckFinding("redis", "does not answer in time", mend)
         finally:
@@ -224,7 +224,7 @@ def _port(settings: Settings) -> CheckFinding:
 
 
 def _llm(settings: Settings) -> CheckFinding:
-    """Who is asked, and that everything for it is there; the key shows nowhere."""
+    """Check the language model, and that everything for it is there; the key shows nowhere."""
     from reward_server.llm.build import language_model
 
     model = language_model(settings)
@@ -243,7 +243,7 @@ NO_ENCODER = _nothing_alike, ""
 
 
 def _decisions(settings: Settings) -> CheckFinding:
-    """Which decision models are asked, and that everything for them is there; `local` needs nothing."""
+    """Check the decision model, and that everything for it is there; `local` needs nothing."""
     from reward_server.decisions.build import decision_model
 
     uses: list[str] = []

@@ -180,7 +180,7 @@ def score(context: typer.Context) -> None:
 def task_of(
     collection: str | None, scenario: str | None, format_name: str, agent_role: str, agent_speaker: list[str] | None
 ) -> ScoringTask:
-    """How rows are read, from what the caller wrote."""
+    """The task of reading rows, from what the caller wrote."""
     from reward_server.offline.formats import FORMATS, Speakers
     from reward_server.offline.run import ScoringTask
 

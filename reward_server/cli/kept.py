@@ -14,7 +14,7 @@ LOW_DISK_BYTES = 500_000_000
 
 
 def data(settings: Settings) -> CheckFinding:
-    """Whether it can be written, and has room."""
+    """Check that the folder can be written, and has room."""
     existing = next(folder for folder in (settings.data, *settings.data.absolute().parents) if folder.exists())
     if not os.access(existing, os.W_OK):
         return CheckFinding(
@@ -26,7 +26,7 @@ def data(settings: Settings) -> CheckFinding:
 
 
 def database(settings: Settings) -> CheckFinding:
-    """Whether it is of this version, and whole."""
+    """Check that the database is of this version, and whole."""
     from reward_server.store.integrity import damage
     from reward_server.store.migrate import current, require_known, revisions
 
@@ -42,7 +42,7 @@ def database(settings: Settings) -> CheckFinding:
 
 
 def keys(settings: Settings) -> CheckFinding:
-    """Whether a start would refuse for want of a key, or of the secret that keys are hashed with."""
+    """Check that a start would not refuse for want of a key, or of the secret that keys are hashed with."""
     from reward_server.auth.pepper import FILE_NAME, pepper_of
     from reward_server.server.callers import may_be_open
 
@@ -57,7 +57,7 @@ def keys(settings: Settings) -> CheckFinding:
 
 
 def security(settings: Settings) -> CheckFinding:
-    """Who may read what the server keeps; for production all that is too weak."""
+    """Check who may read what the server keeps; for production all that is too weak."""
     from reward_server.production import readable_by_others
 
     if settings.production:

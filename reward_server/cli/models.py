@@ -1,4 +1,4 @@
-"""What the commands about reward models share: their options, the data they read, and the models of a data folder."""
+"""Parts that commands about reward models share: their options, the data they read, and the models of a data folder."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def chosen_reader(who: str | None) -> dict[str, str]:
 async def _asked(
     settings: Settings, local: LocalReader, work: Callable[[Reader], list[TurnPrediction]]
 ) -> tuple[list[TurnPrediction], str]:
-    """What a decision model's readings come to, and how many turns it did not read."""
+    """The readings of a decision model, and how many turns it did not read."""
     from reward_server.judges.verdict_cache import VerdictCache
     from reward_server.server.engine import deciders_of, load_matcher, reader_of
 

@@ -21,7 +21,7 @@ from reward_server.errors import InvalidRequest, UnusableModel
 from reward_server.program import as_called
 
 if TYPE_CHECKING:
-    from reward_server.fitting.reward_model.train import Trained, TrainingTask
+    from reward_server.fitting.reward_model.train import TrainingResult, TrainingTask
     from reward_server.reward_models.conversation import Reads
     from reward_server.reward_models.dataset import Dataset
     from reward_server.settings import Settings
@@ -101,7 +101,7 @@ Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainOptions:
-    """What a call of `train` asks for, by the names of its options."""
+    """The options of a call of `train`, by their names."""
 
     source: Path | None
     out: Path
@@ -154,7 +154,7 @@ class TrainOptions:
         return found
 
     def _stored(self, settings: Settings) -> Dataset:
-        """What the store holds, or held when the training began that is gone on with."""
+        """The rows that the store holds, or held when the training began that is gone on with."""
         from reward_server.fitting.reward_model.frozen_rows import frozen_rows
 
         kept = frozen_rows(self.out, self._asked(settings)) if self.resume else None
@@ -203,7 +203,7 @@ def told(out: Path) -> AbstractContextManager[None]:
     return interruption_told(out, partial(_is_kept, out))
 
 
-def run(wanted: TrainOptions, settings: Settings) -> Trained:
+def run(wanted: TrainOptions, settings: Settings) -> TrainingResult:
     """Read the data and train; the artefact lies in the folder that was asked for.
 
     Raises:
@@ -237,7 +237,7 @@ def stored_rows(settings: Settings, lab: str | None, version: str | None, *, all
     return asyncio.run(fetch())
 
 
-def announce(trained: Trained, settings: Settings, out: Path, lab: str | None) -> None:
+def announce(trained: TrainingResult, settings: Settings, out: Path, lab: str | None) -> None:
     """Say what came of a training; the model joins those of the lab whose rows it was made from, else those of all."""
     from reward_server.fitting.reward_model.notes import cap_line
     from reward_server.fitting.reward_model.report import in_words
@@ -281,7 +281,7 @@ def _refuse_finished(out: Path) -> None:
         )
 
 
-def _trained(dataset: Dataset, task: TrainingTask, settings: Settings, report: Report) -> Trained:
+def _trained(dataset: Dataset, task: TrainingTask, settings: Settings, report: Report) -> TrainingResult:
     from reward_server.fitting.reward_model.interrupted import is_interrupted
     from reward_server.fitting.reward_model.tools import tools_on
     from reward_server.fitting.reward_model.train import train

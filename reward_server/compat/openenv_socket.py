@@ -144,7 +144,7 @@ class _Session:
 
 
 def _is_close(data: bytes) -> bool:
-    """Whether a message is one that its sender needs no permission for."""
+    """True if a message is one that its sender needs no permission for."""
     if len(data) > CLOSE_BYTES:
         return False
     try:

@@ -45,7 +45,7 @@ class Environment:
     name: str
 
     def count(self, split: str) -> int:
-        """How many tasks a split has."""
+        """The number of tasks of a split."""
         return len(self.scenarios) * _seeds(split).count
 
     def task(self, split: str, index: int) -> dict[str, Any]:

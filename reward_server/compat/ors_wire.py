@@ -1,4 +1,4 @@
-"""What the Open Reward Standard's clients send and get: the bodies of `compat.ors`.
+"""Bodies that the Open Reward Standard's clients send and get, for `compat.ors`.
 
 Fields are those of the packages ors-sdk 0.1.0 and openreward 0.1.167. Bodies that are lists there are lists here.
 """
@@ -63,7 +63,7 @@ class RangeCall(SplitCall):
 
 
 class TaskCount(ResponseModel):
-    """How many tasks a split has."""
+    """The number of tasks of a split."""
 
     num_tasks: int
     request_id: str
@@ -86,7 +86,7 @@ class SomeTasks(ResponseModel):
 
 
 class CreateCall(RequestModel):
-    """Which task a session plays: `task_spec`, or `split` and `index`. Secrets are not read."""
+    """The task that a session plays: `task_spec`, or `split` and `index`. Secrets are not read."""
 
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
 
@@ -120,7 +120,7 @@ class TextBlock(ResponseModel):
 
 
 class Prompt(RootModel[list[TextBlock]]):
-    """What the policy is told before it begins."""
+    """The prompt of the policy before it begins."""
 
 
 class ToolSpec(ResponseModel):
@@ -158,7 +158,7 @@ class Call(RequestModel):
 
 
 class Output(ResponseModel):
-    """What a tool call gave."""
+    """The output of a tool call."""
 
     blocks: list[TextBlock]
     metadata: dict[str, Any]

@@ -1,4 +1,4 @@
-"""What a data set's label says: which scenario a reply is for, and what was said before it."""
+"""Labels of a data set: which scenario a reply is for, and what was said before it."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class ConversationView:
         return {"kind": "line", "x": [0, *(turn.number for turn in scored)], "lines": lines, "unit": "turn"}
 
     def words(self) -> int:
-        """What the agent said, in words."""
+        """The number of words that the agent said."""
         return sum(len(turn.agent.split()) for turn in self.turns)
 
 

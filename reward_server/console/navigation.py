@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reward_server.api.operation import operation_of
+from reward_server.api.access import access_of
 from reward_server.api.routes import (
     agents,
     episodes,
@@ -44,7 +44,7 @@ class MenuGroup:
 
 
 def _entry(name: str, path: str, like: Callable[..., Any], *also: str) -> MenuEntry:
-    return MenuEntry(name, path, operation_of(like).scopes, also)
+    return MenuEntry(name, path, access_of(like).scopes, also)
 
 
 GROUPS = (
@@ -87,7 +87,7 @@ GROUPS = (
 
 
 def menu(lab: Lab, path: str) -> list[MenuGroup]:
-    """What this key may open; the entry that leads to where the visitor is is marked."""
+    """The pages that this key may open; the entry that leads to where the visitor is is marked."""
     return [
         MenuGroup(group.name, entries)
         for group in GROUPS

@@ -48,14 +48,14 @@ class ConversationPair:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """What was said of pairs so far."""
+    """The labels of pairs so far."""
 
     by_pair: Mapping[str, Mapping[str, str]]
     """Pair -> person -> the digest of the side that is better; empty for a tie."""
     rows: Sequence[PreferenceRow]
 
     def people(self) -> list[tuple[str, int]]:
-        """Who labelled, and how much; the busiest first."""
+        """The people who labelled, and how much; the busiest first."""
         return Counter(row.labeller or "nobody by name" for row in self.rows).most_common()
 
     def agreement(self, one: str, other: str) -> tuple[int, int]:

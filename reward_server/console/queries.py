@@ -1,4 +1,4 @@
-"""What the pages of lists take in their query: empty fields of a form are left out, the rest is checked."""
+"""Queries of the pages of lists: empty fields of a form are left out, the rest is checked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_SKIPPED = 5_000
 
 
 class Filter(QueryModel):
-    """What is looked for in a list of conversations."""
+    """The conditions on a list of conversations."""
 
     scenario: Text = ""
     """`collection/scenario`, or a collection alone."""

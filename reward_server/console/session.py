@@ -1,4 +1,4 @@
-"""What a browser carries: a sealed cookie with the key that was entered, and the token that changes have to bring.
+"""The session of a browser: a sealed cookie with the key that was entered, and the token that changes have to bring.
 
 The cookie is all there is of a session: nothing is stored, so any replica opens it, and a restart ends none. It is
 sealed with AES-256-GCM under a key that HKDF-SHA256 derives from the server's pepper. The key in it is verified in each
@@ -91,11 +91,11 @@ class Sessions:
             return None
 
     def token(self, session: BrowserSession) -> str:
-        """What a form of this session has to bring."""
+        """The token that a form of this session has to bring."""
         return hmac.digest(self._token_key, session.mark.encode(), hashlib.sha256).hex()
 
     def is_token(self, session: BrowserSession, given: str) -> bool:
-        """Whether a form is one that this session was given."""
+        """True if a form is one that this session was given."""
         return hmac.compare_digest(self.token(session).encode(), given.encode(errors="replace"))
 
 

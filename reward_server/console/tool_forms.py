@@ -21,7 +21,7 @@ LONG_TEXT = 80
 
 
 class ToolForm(Protocol):
-    """What is public of a tool."""
+    """The public part of a tool."""
 
     @property
     def id(self) -> str:
@@ -33,7 +33,7 @@ class ToolForm(Protocol):
 
 
 class FieldKind(StrEnum):
-    """How a field is entered."""
+    """The kind of input of a field."""
 
     CHOICE = "choice"
     LINE = "line"
@@ -67,7 +67,7 @@ def fields_of(tool: ToolForm) -> list[Field]:
 
 
 def input_of(tool: ToolForm, form: Form) -> Json:
-    """What was entered for a tool; fields that were left empty are left out.
+    """The input that was entered for a tool; fields that were left empty are left out.
 
     Raises:
         InvalidRequest: a number is none, or what should be JSON is none.

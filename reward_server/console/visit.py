@@ -36,12 +36,12 @@ class Visit:
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody needs a key (development mode)."""
+        """True if nobody needs a key (development mode)."""
         return self.lab is DEVELOPMENT_LAB
 
     @property
     def sees_why(self) -> bool:
-        """Whether this visitor may read what a reward rests on.
+        """True if this visitor may read what a reward rests on.
 
         A key with full scores may. Without keys, who asks is who runs the server and has the scenarios on disk.
         """
@@ -49,12 +49,12 @@ class Visit:
 
     @property
     def is_partial(self) -> bool:
-        """Whether a part of a page is asked for, to be put into it."""
+        """True if a part of a page is asked for, to be put into it."""
         return self.request.headers.get("hx-request") == "true"
 
     @property
     def token(self) -> str:
-        """What the forms of this page bring."""
+        """The token that the forms of this page bring."""
         return self.sessions.token(self.session)
 
 

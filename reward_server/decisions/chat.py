@@ -167,7 +167,7 @@ def _reply(document: Mapping[str, Any], name: str, question: Typed, model: str) 
 
 
 def _alternatives(choice: Mapping[str, Any], usage: TokenUsage) -> dict[str, float]:
-    """How likely each word was at the first place, in lower case and without spaces; tokens of one word add up."""
+    """The probability of each word at the first place, in lower case and without spaces; tokens of a word add up."""
     logprobs = choice.get("logprobs")
     content = logprobs.get("content") if isinstance(logprobs, dict) else None
     first = content[0] if isinstance(content, list) and content else None

@@ -11,12 +11,12 @@ from reward_server.decisions.reading import distribution
 
 
 class DecisionCache(Protocol):
-    """Where decisions are kept, in memory and beyond; the first one on a key stays."""
+    """The store of decisions, in memory and beyond; the first one on a key stays."""
 
     async def decision(
         self, key: str, lab_id: str, usable: Callable[[Any], bool], decide: Callable[[], Coroutine[Any, Any, Any]]
     ) -> Any:
-        """What is kept under the key if it is usable, else what `decide` says, which is then kept."""
+        """Return the decision under the key if it is usable, else what `decide` says, which is then kept."""
 
 
 def key_of(version: str, request: Request) -> str:

@@ -72,7 +72,7 @@ class DecisionModel:
         return f"{self.name}@{hashlib.sha256(parts.encode()).hexdigest()[:12]}"
 
     def describe(self) -> Mapping[str, Any]:
-        """What operators may see."""
+        """Describe it for operators."""
         return self._calls.describe()
 
     async def close(self) -> None:
@@ -138,7 +138,7 @@ class DecisionModel:
         return found
 
     async def _in_halves(self, state: Any, questions: Mapping[str, Typed], lab_id: str) -> dict[str, Outcome]:
-        """What was refused, in two requests; no further where both are refused for another reason than their size."""
+        """Ask again in two requests; no further where both are refused for another reason than their size."""
         if len(questions) == 1:
             [(name, question)] = questions.items()
             if isinstance(question, ChoiceQuestion) and len(question.options) > SMALLEST_REFUSED:
@@ -209,7 +209,7 @@ def _chunks(questions: Mapping[str, Typed], size: int) -> list[dict[str, Typed]]
 
 
 def _refused(found: Mapping[str, Outcome]) -> set[FailureKind]:
-    """Why all of a request was refused, where asking for less of it may help."""
+    """The reasons why all of a request was refused, where asking for less of it may help."""
     kinds = {each.kind for each in found.values() if isinstance(each, Undecided)}
     everything = all(isinstance(each, Undecided) for each in found.values())
     return kinds if everything and kinds <= IN_HALVES else set()

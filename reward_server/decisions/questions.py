@@ -32,7 +32,7 @@ class YesNoQuestion:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What there is to answer."""
+        """The answers that there are."""
         return YES, NO
 
 
@@ -50,7 +50,7 @@ class ChoiceQuestion:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What there is to answer."""
+        """The answers that there are."""
         return tuple(label for label, _ in self.options)
 
 
@@ -77,7 +77,7 @@ Typed = YesNoQuestion | ChoiceQuestion | LevelQuestion
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AnswerProbabilities:
-    """How likely each answer is; they sum to 1."""
+    """The probability of each answer; they sum to 1."""
 
     probabilities: Mapping[str, float]
 
@@ -99,7 +99,7 @@ class AnswerProbabilities:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """Why a question has no answer."""
+    """The reason why a question has no answer."""
 
     kind: FailureKind
     retry_after_s: float | None = None
@@ -142,7 +142,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DecisionReply:
-    """What a server answered: one outcome per question that it said anything about."""
+    """The answer of a server: one outcome per question that it said anything about."""
 
     outcomes: Mapping[str, Outcome]
     model: str
@@ -163,7 +163,7 @@ class DecisionProvider(Protocol):
 
     @property
     def endpoint(self) -> str:
-        """Where it is asked: scheme, host and path, without credentials."""
+        """The address that is asked: scheme, host and path, without credentials."""
 
     @property
     def most_questions(self) -> int:

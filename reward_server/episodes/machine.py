@@ -21,7 +21,7 @@ from trainer_client.wire import Role
 
 
 class TerminalReason(StrEnum):
-    """Why an episode is complete."""
+    """The reason why an episode is complete."""
 
     COMPLETED = "completed"
     MAX_TURNS_REACHED = "max_turns_reached"

@@ -17,7 +17,7 @@ from trainer_client.wire import RewardConfig, ToolCall
 
 @dataclass(frozen=True)
 class TurnScore:
-    """What a turn is worth."""
+    """The reward of a turn, or the reason why there is none."""
 
     reward: float
     scores: Mapping[str, float] | None
@@ -35,7 +35,7 @@ def check_reward_config(scorer: Scorer, given: RewardConfig | None) -> None:
 def request_of(
     scorer: Scorer, episode: EpisodeRow, log: Sequence[HistoryLine], given: RewardConfig | None
 ) -> ScoreRequest:
-    """What is to be scored; a turn's own config wins over the episode's."""
+    """The request to score an episode; a turn's own config wins over the episode's."""
     where, role = (episode.collection, episode.scenario), agent_role(episode.observation_role)
     transcript = scorer.read(*where, list(map(_spoken, log)), role)
     config = without_calibration(read_config(given or episode.reward_config))
@@ -48,7 +48,7 @@ def unscored(scoring_version: str) -> TurnScore:
 
 
 def shown(outcome: Scored) -> TurnScore:
-    """What an answer says of a reward."""
+    """The part of a reward that an answer shows."""
     # A composite without the rubric has no dimensions to show.
     scores, why = (outcome.scores, breakdown(outcome)) if outcome.scores else (None, None)
     return TurnScore(outcome.reward, scores, why, outcome.scoring_version, outcome.capped_by)

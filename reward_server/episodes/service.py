@@ -25,11 +25,11 @@ from reward_server.episodes.batches import (
     of_item,
     results_of,
 )
-from reward_server.episodes.in_play import InPlay, LoadedEpisode
+from reward_server.episodes.in_play import EpisodeCache, LoadedEpisode
 from reward_server.episodes.machine import TerminalReason
 from reward_server.episodes.scores import check_reward_config
 from reward_server.episodes.stage import PersonaStage, choose_persona
-from reward_server.episodes.turns import Step, Turns
+from reward_server.episodes.turns import Turns, TurnStep
 from reward_server.errors import EpisodeExists, FieldProblem, InvalidRequest, LabsError
 from reward_server.ids import new_episode_id
 from reward_server.scoring.scorer import Scorer
@@ -78,7 +78,7 @@ class EpisodeService:
         self._metrics = metrics
         self._new_seed = new_seed
         self._in_flight: InFlightTurns[Body] = InFlightTurns()
-        self.in_play = InPlay(kept=store.has_one_server)
+        self.in_play = EpisodeCache(kept=store.has_one_server)
         self._turns = Turns(
             store=store,
             catalog=catalog,
@@ -206,10 +206,12 @@ class EpisodeService:
         def content() -> object:
             return "turn", episode_id, request.model_dump(exclude={"id"})
 
-        body = await self._idempotency.answer(lab, key, content, partial(self._turn, lab, Step(episode_id, request)))
+        body = await self._idempotency.answer(
+            lab, key, content, partial(self._turn, lab, TurnStep(episode_id, request))
+        )
         return for_key(lab, body)
 
-    async def _turn(self, lab: Lab, step: Step, keep: Keep) -> Body:
+    async def _turn(self, lab: Lab, step: TurnStep, keep: Keep) -> Body:
         await self._turns.play(lab, [step], keep, step.answer)
         return step.answer()
 
@@ -221,7 +223,7 @@ class EpisodeService:
 
     async def _play_many(self, lab: Lab, items: Sequence[TurnEntry], keep: Keep) -> Body:
         entries = entries_of(items)
-        steps = [each for each in entries if isinstance(each, Step)]
+        steps = [each for each in entries if isinstance(each, TurnStep)]
         await self._turns.play(lab, steps, keep, partial(results_of, entries))
         return results_of(entries)
 

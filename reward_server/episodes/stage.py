@@ -1,4 +1,4 @@
-"""Where personas are played: opens and continues them off the event loop.
+"""Plays personas: opens and continues them off the event loop.
 
 A simulator is pure and may run a model, so it runs in the scoring threads. Whatever it raises is a
 failure of the persona: the turn is not recorded, and nothing of the case is in the error.
@@ -48,7 +48,7 @@ def choose_persona(scenario: PublicScenario, wanted: str | None, seed: int) -> s
 
 @dataclass(frozen=True, slots=True)
 class PersonaInput:
-    """What was said to a persona: an agent turn, after the persona's own lines so far."""
+    """The input of a persona: an agent turn, after the persona's own lines so far."""
 
     episode: EpisodeRow
     turn: AgentTurn
@@ -104,14 +104,14 @@ class PersonaStage:
         return [reply if isinstance(reply, LabsError) else next(done) for reply in replies]
 
     async def _done(self, acts: Sequence[Callable[[], T]]) -> list[T | LabsError]:
-        """What comes of each, a few to a job of a thread."""
+        """Play each, a few to a job of a thread; return what came of it."""
         parts = [acts[start : start + REPLIES_PER_JOB] for start in range(0, len(acts), REPLIES_PER_JOB)]
         jobs = [self._play(partial(_each_alone, part)) for part in parts]
         found = [await jobs[0]] if len(jobs) == 1 else await asyncio.gather(*jobs)
         return [_failed(each) if isinstance(each, Exception) else each for each in chain.from_iterable(found)]
 
     def _act(self, said: PersonaInput) -> Callable[[], Reply]:
-        """What a thread has to do for an answer."""
+        """Return the work of a thread for one answer."""
         episode = said.episode
         simulator = self._simulator(episode.collection, episode.scenario, episode.persona_slug)
         state = PersonaState.from_json(episode.persona_state)

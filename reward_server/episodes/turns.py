@@ -26,7 +26,7 @@ from reward_server.auth.lab import Lab
 from reward_server.clock import Clock
 from reward_server.episodes import documents, machine
 from reward_server.episodes.history import AnsweredTurn, HistoryLine, NewTurn, align, without_preamble
-from reward_server.episodes.in_play import InPlay, LoadedEpisode
+from reward_server.episodes.in_play import EpisodeCache, LoadedEpisode
 from reward_server.episodes.scores import TurnScore, check_reward_config, request_of, shown, unscored
 from reward_server.episodes.stage import PersonaInput, PersonaStage
 from reward_server.errors import (
@@ -40,9 +40,9 @@ from reward_server.errors import (
 )
 from reward_server.ids import IdPrefix, is_id, new_token
 from reward_server.scoring.scored import Unscored
-from reward_server.scoring.scorer import Begun, Scorer, ScoreRequest
+from reward_server.scoring.scorer import Scorer, ScoreRequest, StartedScoring
 from reward_server.shared_state.in_flight import InFlightTurns, TurnEntry
-from reward_server.shared_state.locks import Busy, Locks
+from reward_server.shared_state.locks import LockBusy, Locks
 from reward_server.store.records import EpisodeRow, EpisodeStatus, TurnRow
 from reward_server.store.store import Store
 from reward_server.store.unit_of_work import UnitOfWork
@@ -55,7 +55,7 @@ from scenarios.schema import Tool
 from trainer_client.wire import Message, ToolCall, TurnItem, TurnRequest
 
 
-class Step:
+class TurnStep:
     """A turn that a request asks for, on its way: `outcome` as soon as there is one."""
 
     def __init__(self, episode_id: str, request: TurnRequest | TurnItem) -> None:
@@ -76,7 +76,7 @@ class Step:
         return fingerprint(("turn", self.episode_id, self.request.model_dump(exclude={"id", "episode_id"})))
 
     def align(self) -> None:
-        """What the messages ask for, now that the episode is loaded: a new turn, or one that was answered before."""
+        """Align the messages with the loaded episode: they ask for a new turn, or one that was answered before."""
         row, turns = self._episode.row, self._episode.turns
         refusal: LabsError | None = self.outcome if isinstance(self.outcome, TurnInProgress) else None
         if row.status is EpisodeStatus.COMPLETE:
@@ -94,7 +94,7 @@ class Step:
             self.message = aligned.message
 
     def goes_on_from(self, kept: LoadedEpisode) -> bool:
-        """Whether the messages bring a new turn to the episode as it is kept here; then that is what is played."""
+        """True if the messages bring a new turn to the episode as it is kept here; then that is what is played."""
         try:
             aligned = align(self.messages, machine.log_of(kept.row, kept.turns))
         except LabsError:
@@ -104,7 +104,7 @@ class Step:
         return self.loaded is not None
 
     def answer(self) -> Body:
-        """What came of it; a failure is raised."""
+        """Return the answer; raise the failure."""
         if isinstance(self.outcome, dict):
             return self.outcome
         raise self.outcome or LabsError()
@@ -133,14 +133,14 @@ class Step:
 class _New:
     """A turn to be played: of an episode as it was loaded, with what the agent says."""
 
-    step: Step
+    step: TurnStep
     loaded: LoadedEpisode
     message: HistoryLine
     tools: Sequence[Tool]
 
     @property
     def said(self) -> PersonaInput:
-        """What the persona hears, and what it said before."""
+        """The persona's input: the agent's turn and the lines before it."""
         heard = AgentTurn(utterance(self.message.content).text, valid_tool_ids(_calls(self.message), self.tools))
         return PersonaInput(
             self.loaded.row, heard, [self.loaded.row.opening, *(turn.observation for turn in self.loaded.turns)]
@@ -175,7 +175,7 @@ class Turns:
         metrics: Metrics,
         locks: Locks,
         in_flight: InFlightTurns[Body],
-        in_play: InPlay,
+        in_play: EpisodeCache,
     ) -> None:
         self._store = store
         self._catalog = catalog
@@ -187,7 +187,7 @@ class Turns:
         self._in_flight = in_flight
         self._in_play = in_play
 
-    async def play(self, lab: Lab, steps: Sequence[Step], keep: Keep, answer: Callable[[], Body]) -> None:
+    async def play(self, lab: Lab, steps: Sequence[TurnStep], keep: Keep, answer: Callable[[], Body]) -> None:
         """Give each step its outcome; `keep` is done with `answer` in the transaction that stores the turns.
 
         Raises:
@@ -216,7 +216,7 @@ class Turns:
 
     # --- own, lock ------------------------------------------------------------------------------
 
-    async def _own(self, lab: Lab, step: Step, held: AsyncExitStack, *, alone: bool) -> None:
+    async def _own(self, lab: Lab, step: TurnStep, held: AsyncExitStack, *, alone: bool) -> None:
         """Own the episode in this process, or fail."""
         try:
             check_roles(step.request.messages)
@@ -231,7 +231,7 @@ class Turns:
         except LabsError as error:
             step.outcome = error
 
-    async def _lock(self, lab: Lab, steps: Sequence[Step], held: AsyncExitStack) -> None:
+    async def _lock(self, lab: Lab, steps: Sequence[TurnStep], held: AsyncExitStack) -> None:
         """Keep other replicas from the episodes that are owned here; what they are playing fails."""
         owned = [step for step in steps if step.entry is not None]
         if len(steps) == 1:
@@ -241,15 +241,15 @@ class Turns:
             # Nobody else has such a ticket, so these wait for nobody.
             await asyncio.gather(*(self._hold(lab, step, new_token(), held) for step in owned))
 
-    async def _hold(self, lab: Lab, step: Step, ticket: str, held: AsyncExitStack) -> None:
+    async def _hold(self, lab: Lab, step: TurnStep, ticket: str, held: AsyncExitStack) -> None:
         try:
             await held.enter_async_context(self._locks.hold(f"turn/{lab.lab_id}/{step.episode_id}", ticket))
-        except Busy:
+        except LockBusy:
             step.outcome = TurnInProgress()
 
     # --- play -----------------------------------------------------------------------------------
 
-    async def _play(self, lab: Lab, steps: Sequence[Step], keep: Keep, answer: Callable[[], Body]) -> None:
+    async def _play(self, lab: Lab, steps: Sequence[TurnStep], keep: Keep, answer: Callable[[], Body]) -> None:
         while True:
             await self._load(lab, steps)
             played = await self._score(lab, steps)
@@ -279,7 +279,7 @@ class Turns:
             if each.after.terminal_reason is not None:
                 self._metrics.episodes_ended.labels(each.after.terminal_reason).inc()
 
-    async def _load(self, lab: Lab, steps: Sequence[Step]) -> None:
+    async def _load(self, lab: Lab, steps: Sequence[TurnStep]) -> None:
         """Nothing is read for episodes that go on where they were left here.
 
         Those that another turn holds are read, too: what was answered before can still be had.
@@ -299,13 +299,13 @@ class Turns:
                 step.loaded = loaded
                 step.align()
 
-    def _goes_on(self, lab: Lab, step: Step) -> bool:
+    def _goes_on(self, lab: Lab, step: TurnStep) -> bool:
         kept = self._in_play.find(lab.lab_id, step.episode_id)
         if kept is None or not lab.may_use(kept.row.collection):
             return False
         return kept.row.status_at(self._clock.now()) is EpisodeStatus.ACTIVE and step.goes_on_from(kept)
 
-    async def _score(self, lab: Lab, steps: Sequence[Step]) -> list[_Played]:
+    async def _score(self, lab: Lab, steps: Sequence[TurnStep]) -> list[_Played]:
         """All personas answer, and one call of the scorer rewards them; what fails is the outcome of its step."""
         new = self._new(lab, steps)
         if not new:
@@ -314,7 +314,7 @@ class Turns:
             await self._scorer.read_ahead([partial(self._request, each) for each in new if each.loaded.row.score_turns])
         begin = self._scorer.begin()
 
-        def begun(number: int, reply: Reply) -> Begun | None:
+        def begun(number: int, reply: Reply) -> StartedScoring | None:
             return begin(partial(self._request, new[number], reply)) if new[number].loaded.row.score_turns else None
 
         replies = await self._stage.replies([each.said for each in new], begun)
@@ -330,7 +330,7 @@ class Turns:
                 played.append(self._taken(each, reply[0], score))
         return played
 
-    def _new(self, lab: Lab, steps: Sequence[Step]) -> list[_New]:
+    def _new(self, lab: Lab, steps: Sequence[TurnStep]) -> list[_New]:
         new = []
         for step in steps:
             if step.outcome is None and step.loaded is not None and step.message is not None:
@@ -396,7 +396,7 @@ def _usable(lab: Lab, row: EpisodeRow | None, turns: Sequence[TurnRow], *, now: 
 
 
 def _turn_row(after: EpisodeRow, message: HistoryLine, observation: str, score: TurnScore, body: Body) -> TurnRow:
-    """What is stored of a turn."""
+    """The row that stores a turn."""
     calls = list(message.tool_calls or ())
     return TurnRow(
         episode_id=after.episode_id,

@@ -66,7 +66,7 @@ Check = Callable[[str], Awaitable[Objection | None]]
 
 
 class WordingOutcome(StrEnum):
-    """Whose words are said, and why; a metric label."""
+    """The source of the words that are said, and why; a metric label."""
 
     LLM = "llm"
     TEMPLATE = "template"

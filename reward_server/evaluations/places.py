@@ -1,4 +1,4 @@
-"""What a request's conversations are judged by: a scenario that the lab may use, or a rubric of the request's own."""
+"""Places that a request's conversations are judged in: a scenario that the lab may use, or a rubric of its own."""
 
 from __future__ import annotations
 
@@ -60,5 +60,5 @@ def _lent(rubric: SealedScenario) -> Place:
 
 
 def may_read(lab: Lab, collection: str) -> bool:
-    """Whether a key may read what was judged in a collection, or by a rubric that came with the request."""
+    """True if a key may read what was judged in a collection, or by a rubric that came with the request."""
     return lab.may_use(collection) or (collection == GIVEN and Scope.AUTHOR in lab.scopes)

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from reward_server.exam.breaches import Unfired
 from reward_server.exam.explain import why_unmet
-from reward_server.exam.marks import Mark
+from reward_server.exam.marks import PlayScore
 from reward_server.exam.play import ElicitedFact, Play
 from reward_server.exam.questions import Understanding
 from reward_server.exam.report import LIMITS, Advice, Figures
@@ -29,7 +29,7 @@ class Findings:
 
     scenario: SealedScenario
     figures: Figures
-    pairs: Sequence[tuple[Play, Mark]]
+    pairs: Sequence[tuple[Play, PlayScore]]
     heard: Understanding
     leaks: Sequence[str]
     drawn_out: Sequence[ElicitedFact]
@@ -70,7 +70,7 @@ def _mechanics(figures: Figures) -> Iterator[Advice]:
         yield Advice("varied agents all got the same reward: nothing can be learned from that")
 
 
-def _oracle(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, Mark]]) -> Iterator[Advice]:
+def _oracle(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, PlayScore]]) -> Iterator[Advice]:
     if figures.oracle >= LIMITS.oracle_at_least:
         return
     oracles = [pair for pair in pairs if pair[0].agent == "oracle"]
@@ -80,8 +80,8 @@ def _oracle(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Pl
     yield Advice(f"the oracle reached {figures.oracle:.2f}, needs {LIMITS.oracle_at_least:.2f}", tuple(details))
 
 
-def missed(scenario: SealedScenario, mark: Mark) -> Iterator[str]:
-    """What a play did not earn, and why."""
+def missed(scenario: SealedScenario, mark: PlayScore) -> Iterator[str]:
+    """The points that a play did not earn, and why."""
     for criterion in scenario.secrets.rubric.criteria:
         value = mark.values.get(criterion.id)
         if criterion.points > 0 and value is not None and value < 1:
@@ -90,7 +90,9 @@ def missed(scenario: SealedScenario, mark: Mark) -> Iterator[str]:
     yield from _held_down(scenario, mark)
 
 
-def _bad_agents(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, Mark]]) -> Iterator[Advice]:
+def _bad_agents(
+    scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, PlayScore]]
+) -> Iterator[Advice]:
     for agent in BAD:
         mean = figures.mean(agent)
         if mean > figures.bad_at_most:
@@ -98,8 +100,8 @@ def _bad_agents(scenario: SealedScenario, figures: Figures, pairs: Sequence[tupl
             yield Advice(message, tuple(earned(scenario, agent, pairs)))
 
 
-def earned(scenario: SealedScenario, agent: str, pairs: Sequence[tuple[Play, Mark]]) -> Iterator[str]:
-    """What the agent's best play got its points for."""
+def earned(scenario: SealedScenario, agent: str, pairs: Sequence[tuple[Play, PlayScore]]) -> Iterator[str]:
+    """The points that the agent's best play got."""
     one, mark = max((p for p in pairs if p[0].agent == agent), key=lambda pair: pair[1].reward)
     yield f"{mark.reward:.2f} with temperament {one.temperament}, seed {one.seed}, {one.turns} turns"
     yield from _held_down(scenario, mark)
@@ -110,7 +112,7 @@ def earned(scenario: SealedScenario, agent: str, pairs: Sequence[tuple[Play, Mar
             yield f"earned `{criterion.id}` ({criterion.points:g} points, {value:.0%}): {evidence}"
 
 
-def _held_down(scenario: SealedScenario, mark: Mark) -> Iterator[str]:
+def _held_down(scenario: SealedScenario, mark: PlayScore) -> Iterator[str]:
     """Caps and gates that limited a reward."""
     for criterion in scenario.secrets.rubric.criteria:
         if criterion.cap is not None and mark.values.get(criterion.id):
@@ -121,7 +123,7 @@ def _held_down(scenario: SealedScenario, mark: Mark) -> Iterator[str]:
     yield from (f"capped by the {flag} gate" for flag in mark.flags)
 
 
-def _order(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, Mark]]) -> Iterator[Advice]:
+def _order(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, PlayScore]]) -> Iterator[Advice]:
     if figures.ordered:
         return
     means = ", ".join(f"{agent} {figures.mean(agent):.2f}" for agent in NATURAL)
@@ -135,7 +137,7 @@ def _order(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Pla
 
 
 def _criteria(
-    scenario: SealedScenario, never: Sequence[str], always: Sequence[str], pairs: Sequence[tuple[Play, Mark]]
+    scenario: SealedScenario, never: Sequence[str], always: Sequence[str], pairs: Sequence[tuple[Play, PlayScore]]
 ) -> Iterator[Advice]:
     if never:
         names = ", ".join(f"`{name}`" for name in never)

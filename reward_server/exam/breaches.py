@@ -1,4 +1,4 @@
-"""Whether what must cost an agent does: the author's breaches, and the examples of every commitment with a cap.
+"""Breaches that cost nothing: of those the author wrote, and of the examples of every commitment with a cap.
 
 Each is heard alone, after the persona's opening, through the same hearing as play and scoring.
 """
@@ -31,7 +31,7 @@ class Unfired:
 
 
 def unfired(scenario: SealedScenario, breaches: Sequence[Breach], reader: Reader) -> list[Unfired]:
-    """What costs nothing; blocking."""
+    """The breaches that cost nothing; blocking."""
     capped = _capped(scenario)
     own = [
         (each.id, text) for each in scenario.secrets.persona.commitments if each.id in capped for text in each.examples

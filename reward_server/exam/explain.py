@@ -42,7 +42,7 @@ def why_unmet(scenario: SealedScenario, criterion: Criterion, record: Record) ->
 
 
 def _absent(needs: Needs, known: Iterable[str]) -> list[str]:
-    """What is missing of some needs; of alternatives, the first."""
+    """The needs that are missing; of alternatives, the first."""
     known = frozenset(known)
     missing = (need for need in needs if not all_hold((need,), known))
     return [need if isinstance(need, str) else need[0] for need in missing]

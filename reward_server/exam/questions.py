@@ -1,4 +1,4 @@
-"""Whether a persona understands what agents say: measured on the labelled turns that are kept aside.
+"""Understanding of agents by a persona, measured on the labelled turns that are kept aside.
 
 Only hearing is looked at: no gate, no reward. A scenario without labelled turns is measured on the foreign questions
 of its collection alone.
@@ -19,7 +19,7 @@ from scenarios.turns import LabelledTurn
 
 @dataclass(frozen=True)
 class Understanding:
-    """How the turns of one scenario were understood."""
+    """The measure of how the turns of one scenario were understood."""
 
     shares: dict[str, Share]
     """Measure -> its share; the names are `reward_server.fitting.reader.evaluate.MEASURES`."""

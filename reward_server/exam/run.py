@@ -15,7 +15,7 @@ from personas.case.temperament import Temperament
 from personas.reading.reader import Reader
 from reward_server.exam.advice import Findings, failures
 from reward_server.exam.breaches import unfired
-from reward_server.exam.marks import Mark, Marker
+from reward_server.exam.marks import PlayScore, PlayScorer
 from reward_server.exam.notes import notes
 from reward_server.exam.play import Play, play
 from reward_server.exam.questions import understanding
@@ -32,11 +32,11 @@ GROUP = 6
 
 @dataclass(frozen=True)
 class Examiner:
-    """What every exam of a run shares."""
+    """The parts that every exam of a run shares."""
 
     library: Library
     reader: Reader
-    marker: Marker
+    marker: PlayScorer
     temperaments: Mapping[str, Temperament]
     natural: Mapping[str, NaturalAgents]
     """Scenario name -> its natural agents; scenarios without any are checked on the other agents."""
@@ -115,20 +115,20 @@ class Examiner:
         return found
 
     def _same_again(self, scenario: SealedScenario, first: Play) -> bool:
-        """Whether the first play, played anew, gives the same bytes and the same state."""
+        """True if the first play, played anew, gives the same bytes and the same state."""
         agent = self._agents(scenario)[first.agent]
         again = play(scenario, self.temperaments[first.temperament], agent, self.reader, first.seed)
         return again.messages == first.messages and again.final_state == first.final_state
 
-    async def _same_reward(self, scenario: SealedScenario, plays: Sequence[Play], marks: Sequence[Mark]) -> bool:
-        """Whether a play scored alone, and all plays in reverse order, get the rewards they got together."""
+    async def _same_reward(self, scenario: SealedScenario, plays: Sequence[Play], marks: Sequence[PlayScore]) -> bool:
+        """True if a play scored alone, and all plays in reverse order, get the rewards they got together."""
         alone = [await self.marker.mark(scenario, [one]) for one in plays[:3]]
         backwards = await self.marker.mark(scenario, list(reversed(plays)))
         rewards = [mark.reward for mark in marks]
         return [mark.reward for (mark,) in alone] == rewards[:3] and [m.reward for m in backwards][::-1] == rewards
 
 
-def _idle_criteria(scenario: SealedScenario, marks: Sequence[Mark]) -> tuple[list[str], list[str]]:
+def _idle_criteria(scenario: SealedScenario, marks: Sequence[PlayScore]) -> tuple[list[str], list[str]]:
     """Positive criteria that nobody met, and criteria that everybody met; those that abstained are left out."""
     never: list[str] = []
     always: list[str] = []

@@ -1,4 +1,4 @@
-"""What a kind of job is: how its items are checked and done.
+"""Kinds of jobs: how their items are checked and done.
 
 A kind does a slice of items at a time and records what became of them in the very transaction that makes their effect
 durable, so that an item has its effect once however often its workers are killed.
@@ -99,7 +99,7 @@ class JobItem:
 
 @dataclass(frozen=True)
 class Work:
-    """What a kind is handed beside the items."""
+    """The things that a kind is handed beside the items."""
 
     lab: Lab
     params: JsonObject = field(repr=False)
@@ -151,7 +151,7 @@ class CollectingKind(Protocol):
 
 
 def in_passing(error: type[LabsError]) -> bool:
-    """Whether a failure says nothing of the item: the same item may work later."""
+    """True if a failure says nothing of the item: the same item may work later."""
     return issubclass(error, ProviderFailed | Unavailable | RateLimited) or error is LabsError
 
 

@@ -35,7 +35,7 @@ MOST_KEPT = 100
 
 
 @dataclass(frozen=True)
-class Learning:
+class FittingKind:
     """A kind of errand, and where what it makes goes."""
 
     errand: str
@@ -48,12 +48,12 @@ class Learning:
     most_lines: int
 
 
-class LearningItem:
+class FittingItem:
     """Makes something of a file of rows."""
 
     slice_size = 1
 
-    def __init__(self, learning: Learning, store: Store, settings: Settings, clock: Clock) -> None:
+    def __init__(self, learning: FittingKind, store: Store, settings: Settings, clock: Clock) -> None:
         self._learning = learning
         self._store = store
         self._settings = settings

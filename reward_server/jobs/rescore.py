@@ -65,7 +65,7 @@ class RescoreItems:
         """Items may come beside a source, which is ignored then."""
 
     async def collect(self, lab: Lab, params: JsonObject) -> AsyncIterator[bytes]:
-        """What the key may use and has to be scored again, as lines; `InvalidRequest` without a source."""
+        """The evaluations to score again that the key may use, as lines; `InvalidRequest` without a source."""
         source = params.get("source")
         if source is None:
             raise InvalidRequest(SOURCE)

@@ -83,12 +83,12 @@ class JobService:
         return await self._idempotency.answer(lab, key, lambda: ("jobs", request.model_dump()), work)
 
     async def get(self, lab: Lab, job_id: str) -> Body:
-        """How a job stands."""
+        """Return the state of a job."""
         [shown] = await self.shown(lab, [await self.find(lab, job_id)])
         return shown
 
     async def shown(self, lab: Lab, rows: Sequence[JobRow]) -> list[Body]:
-        """How jobs of the lab stand."""
+        """Return the states of jobs of the lab."""
         asked = [row.job_id for row in rows if row.status is JobStatus.RUNNING and self._is_whole(row)]
         noted: Mapping[str, JsonObject] = {}
         if asked:
@@ -152,12 +152,12 @@ class JobService:
         return await self.get(lab, job_id)
 
     async def report(self, lab: Lab, job_id: str) -> Body:
-        """What the finished items come to."""
+        """Sum up the finished items."""
         row = await self.find(lab, job_id)
         return {"job_id": job_id, **await report(row.type, self.results(lab, job_id))}
 
     async def results(self, lab: Lab, job_id: str, after: int = -1) -> AsyncIterator[JsonObject]:
-        """What became of the items that are finished so far, in their order."""
+        """The outcomes of the items that are finished so far, in their order."""
         while True:
             async with self._store.reading() as unit:
                 found = await unit.jobs.results(lab.lab_id, job_id, after, RESULTS_AT_ONCE)
@@ -201,7 +201,7 @@ class JobService:
 
 
 def _total(kind: JobKind, file: FileRow) -> int:
-    """How many items a file is; `InvalidRequest` where it has too many lines."""
+    """The number of items of a file; `InvalidRequest` where it has too many lines."""
     if kind.whole is None:
         return file.lines
     if file.lines > kind.whole.most_lines:

@@ -20,7 +20,7 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True)
 class DataRefused:
-    """Why an errand cannot be done: its data is at fault."""
+    """The reason why an errand cannot be done: its data is at fault."""
 
     code: str
     message: str

@@ -1,4 +1,4 @@
-"""What a judge is: something that decides criteria about a transcript and shows its evidence.
+"""The interface of judges: they decide criteria about a transcript and show their evidence.
 
 A judge decides, abstains or fails; it never guesses. A verdict that earns or costs anything cites what
 was said, in which turn, by whom. Judges put no number on a conversation: that is `scoring`'s arithmetic.
@@ -20,13 +20,13 @@ from scenarios.library import SealedScenario
 from scenarios.schema import Criterion
 
 __all__ = [
-    "AskedJudge",
     "Case",
     "ComputedJudge",
     "Evidence",
     "Judge",
     "JudgeFailed",
     "Outcome",
+    "RemoteJudge",
     "Verdict",
     "VerdictStatus",
 ]
@@ -36,7 +36,7 @@ MAX_QUOTE = 300
 
 
 class VerdictStatus(StrEnum):
-    """What a verdict says. For a penalty, `met` means that the bad thing happened."""
+    """The decision of a verdict. For a penalty, `met` means that the bad thing happened."""
 
     MET = "met"
     PARTIAL = "partial"
@@ -101,7 +101,7 @@ class Case:
 
 
 class Judge(Protocol):
-    """What all judges have."""
+    """Base of all judges."""
 
     @property
     def name(self) -> str:
@@ -127,7 +127,7 @@ Outcome = tuple[Verdict, ...] | LabsError
 """What asking about one case came to: verdicts, or why there are none (the judge failed, the budget is spent, …)."""
 
 
-class AskedJudge(Judge, Protocol):
+class RemoteJudge(Judge, Protocol):
     """Decides by asking someone over a network; a batch at a time, and each case may fail alone."""
 
     async def decide(self, cases: Sequence[tuple[Case, Sequence[Criterion]]]) -> Sequence[Outcome]:
@@ -136,7 +136,7 @@ class AskedJudge(Judge, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found, before it is put into a verdict."""
+    """The result of a check, before it is put into a verdict."""
 
     value: float
     evidence: tuple[Evidence, ...] = ()
@@ -160,7 +160,7 @@ def cite(transcript: Transcript, turn: int, role: Party, wanted: str) -> Evidenc
 
 
 def occurs(transcript: Transcript, evidence: Iterable[Evidence]) -> bool:
-    """Whether every sentence of every quote stands where it is said to, in plain form."""
+    """True if every sentence of every quote stands where it is said to, in plain form."""
     return all(_stands_in(e.quote, _as_read(transcript.said_by(e.role, e.turn))) for e in evidence)
 
 

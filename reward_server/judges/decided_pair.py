@@ -1,4 +1,4 @@
-"""Which of two conversations is better, decided in both orders by a decision model: a win counts only if both agree.
+"""Compares two conversations in both orders with a decision model: a win counts only if both agree.
 
 As `pairwise` asks a language model: the pair has an order of its own, by digest, so swapping the arguments swaps the
 result and nothing else.
@@ -45,7 +45,7 @@ class DecidedPairs:
     async def compare(
         self, scenario: SealedScenario, criteria: Sequence[Criterion], a: Transcript, b: Transcript, lab_id: str
     ) -> PairwisePreference:
-        """Who is better by these criteria; raises as `PairwiseJudge.compare`."""
+        """Compare two transcripts by these criteria; raises as `PairwiseJudge.compare`."""
         if await asyncio.to_thread(lambda: offence_in(a) is not None or offence_in(b) is not None):
             return PairwisePreference("tie", consistent=True)
         one, other = await asyncio.to_thread(lambda: [self._turns(each, scenario) for each in (a, b)])

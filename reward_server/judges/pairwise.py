@@ -1,4 +1,4 @@
-"""Which of two conversations is better, asked in both orders: a win counts only if both orders agree.
+"""Compares two conversations, asked in both orders: a win counts only if both orders agree.
 
 Models prefer a position (LLMBar, Zeng et al. 2024: consistency of some is below 50 %), so one order alone measures
 where a conversation stood. The pair is asked in an order of its own, by the transcripts' digests: swapping the
@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PairwisePreference:
-    """What both orders together say."""
+    """The preference that both orders together express."""
 
     winner: Winner
     consistent: bool
@@ -47,7 +47,7 @@ class PairwisePreference:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Reading:
-    """What the model is shown of a transcript, and the line of JSON that it reads."""
+    """A transcript as the model is shown it, and the line of JSON that it reads."""
 
     transcript: Transcript
     text: str
@@ -65,7 +65,7 @@ class PairwiseJudge:
     async def compare(
         self, scenario: SealedScenario, criteria: Sequence[Criterion], a: Transcript, b: Transcript, lab_id: str
     ) -> PairwisePreference:
-        """Who is better by these criteria.
+        """Compare two transcripts by these criteria.
 
         Raises:
             JudgeFailed: one of the two orders got no usable answer.
@@ -155,5 +155,5 @@ def _system(scenario: SealedScenario, criteria: Sequence[Criterion]) -> str:
 
 
 def _usable(labels: Any) -> bool:
-    """Whether something that was kept is the answers of two orders."""
+    """True if something that was kept is the answers of two orders."""
     return isinstance(labels, list) and len(labels) == 2 and all(each in ("X", "Y", "neither") for each in labels)

@@ -4,7 +4,7 @@ An installed package offers a judge in the group `labs.judges`; the name of the 
 composites call it. It is an object, or a class or function without arguments that makes one, with a `version` and
 
 - `decide(case, criterion)`: decides checks `plugin: {name: …}`, in the scoring threads; or, where it is a coroutine
-  function, `decide(cases)`, asked as `judges.base.AskedJudge` is; or
+  function, `decide(cases)`, asked as `judges.base.RemoteJudge` is; or
 - `estimate(cases)`: puts a number on whole conversations, as `judges.estimate.ConversationJudge`; or
 - `score_many(conversations)`: the same as a reward function of `trainer_client.rewards`.
 
@@ -27,7 +27,16 @@ from typing import Any
 import structlog
 
 from reward_server.errors import ConfigurationError, JudgeFailed, LabsError
-from reward_server.judges.base import AskedJudge, Case, ComputedJudge, Finding, Outcome, Verdict, VerdictStatus, verdict
+from reward_server.judges.base import (
+    Case,
+    ComputedJudge,
+    Finding,
+    Outcome,
+    RemoteJudge,
+    Verdict,
+    VerdictStatus,
+    verdict,
+)
 from reward_server.judges.estimate import ConversationJudge, Estimate
 from reward_server.judges.reward_plugin import RewardEstimates
 from reward_server.judges.soundness import is_sound
@@ -52,7 +61,7 @@ class Plugins:
     """The judges that were loaded, by what they do."""
 
     computed: tuple[ComputedJudge, ...] = ()
-    asked: tuple[AskedJudge, ...] = ()
+    asked: tuple[RemoteJudge, ...] = ()
     conversation: Mapping[str, ConversationJudge] = field(default_factory=dict)
 
 
@@ -70,7 +79,7 @@ def load_plugins(names: Sequence[str], installed: Iterable[EntryPoint] | None = 
     offers += [EntryPoint(name, value, GROUP) for name, value in pairs if value]
     names = [name for name, _ in pairs]
     computed: list[ComputedJudge] = []
-    asked: list[AskedJudge] = []
+    asked: list[RemoteJudge] = []
     conversation: dict[str, ConversationJudge] = {}
     for name in names:
         _require_free(name, names)
@@ -131,8 +140,8 @@ def _loaded(name: str, entry: EntryPoint) -> tuple[Any, str]:
 
 
 @dataclass(frozen=True, repr=False)
-class _Plugged:
-    """What the server knows of a judge that is not its own."""
+class _PluginJudge:
+    """A judge that is not the server's own, with what the server knows of it."""
 
     name: str
     version: str
@@ -144,7 +153,7 @@ class _Plugged:
         return frozenset({f"plugin:{self.name}"})
 
     def refuses(self, options: Mapping[str, Any]) -> bool:
-        """Whether it cannot use the options that a scenario gives it."""
+        """True if it cannot use the options that a scenario gives it."""
         check = getattr(self.judge, "check_options", None)
         try:
             if check is not None:
@@ -154,7 +163,7 @@ class _Plugged:
         return False
 
     def accepted(self, case: Case, criterion: Criterion, given: object) -> Verdict:
-        """What it found as a verdict in its own name; `JudgeFailed` if it is none."""
+        """Its finding as a verdict in its own name; `JudgeFailed` if it is none."""
         found = given
         if given is None:
             found = Verdict(criterion.id, VerdictStatus.ABSTAINED, None, (), self.name, self.version)
@@ -170,7 +179,7 @@ class _Plugged:
         return JudgeFailed(kind="plugin")
 
 
-class ComputedPlugin(_Plugged):
+class ComputedPlugin(_PluginJudge):
     """A plug-in that decides by computing; it may return a `Finding`, a `Verdict`, or None to abstain."""
 
     def decide(self, case: Case, criterion: Criterion) -> Verdict:
@@ -184,7 +193,7 @@ class ComputedPlugin(_Plugged):
         return self.accepted(case, criterion, given)
 
 
-class AskedPlugin(_Plugged):
+class AskedPlugin(_PluginJudge):
     """A plug-in that asks somebody else, a batch of cases at a time."""
 
     async def decide(self, cases: Sequence[tuple[Case, Sequence[Criterion]]]) -> Sequence[Outcome]:
@@ -210,12 +219,12 @@ class AskedPlugin(_Plugged):
             return failure
 
 
-class ConversationPlugin(_Plugged):
+class ConversationPlugin(_PluginJudge):
     """A plug-in that puts a number on whole conversations; who hears it looks at the numbers."""
 
     @property
     def reads_record(self) -> bool:
-        """Whether it looks at `Case.record`; one that does not may say so and save a replay."""
+        """True if it looks at `Case.record`; one that does not may say so and save a replay."""
         return bool(getattr(self.judge, "reads_record", True))
 
     def estimate(self, cases: Sequence[Case]) -> Sequence[Estimate]:

@@ -1,4 +1,4 @@
-"""What is decided about a transcript before a language model is asked anything about it.
+"""Decides about a transcript before a language model is asked anything about it.
 
 A transcript that holds the markup of a chat template or a verdict, or that is no conversation, is never sent: a model
 that was never asked cannot be talked into anything. What would earn points is not met and what would cost points is,

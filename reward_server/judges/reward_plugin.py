@@ -10,7 +10,7 @@ from reward_server.judges.estimate import Estimate
 
 
 class Result(Protocol):
-    """What a reward function returns for a conversation."""
+    """The result of a reward function for a conversation."""
 
     reward: float
 

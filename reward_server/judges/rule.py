@@ -45,7 +45,7 @@ def _length(case: Case, check: LengthCheck) -> Finding:
 
 
 def _brings(case: Case, turn: TurnRecord) -> bool:
-    """Whether something comes of the turn; where no case can tell, whether it says anything of its own."""
+    """True if something comes of the turn; where no case can tell, whether it says anything of its own."""
     return turn.brings if case.scenario.has_persona else bool(turn.own or turn.tools)
 
 

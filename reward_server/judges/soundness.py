@@ -1,4 +1,4 @@
-"""What is accepted as a verdict from a judge that is not ours: an answer to the question, in range, on evidence."""
+"""Checks verdicts of judges that are not ours: an answer to the question, in range, on evidence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scenarios.schema import Criterion
 
 
 def is_sound(case: Case, criterion: Criterion, verdict: object) -> bool:
-    """Whether a verdict decides the criterion within range, on words that were said; or abstains."""
+    """True if a verdict decides the criterion within range, on words that were said; or abstains."""
     if not isinstance(verdict, Verdict) or verdict.criterion_id != criterion.id:
         return False
     if verdict.spread is not None and not (isfinite(verdict.spread) and verdict.spread >= 0.0):

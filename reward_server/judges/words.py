@@ -29,7 +29,7 @@ class _Said:
 
 
 def keyword_finding(case: Case, criterion: Criterion, check: KeywordCheck) -> Finding:
-    """Whether the words are there, and those that must not be there are not."""
+    """Find out if the words are there, and those that must not be there are not."""
     turns = _turns(case, check.where)
     sought, everything = _sought(turns, criterion), _all_of(turns)
     if not sought or _places(everything, check.none):
@@ -45,7 +45,7 @@ def keyword_finding(case: Case, criterion: Criterion, check: KeywordCheck) -> Fi
 
 
 def regex_finding(case: Case, criterion: Criterion, check: RegexCheck) -> Finding:
-    """Whether the pattern is found as often as it should be."""
+    """Find out if the pattern is found as often as it should be."""
     turns = _turns(case, check.where)
     sought = _sought(turns, criterion)
     if not sought:
@@ -66,7 +66,7 @@ def _turns(case: Case, where: Where) -> Sequence[TurnRecord]:
 
 
 def _sought(turns: Iterable[TurnRecord], criterion: Criterion) -> list[_Said]:
-    """What counts for the criterion: the agent's own sentences if it earns, all that it said if it costs."""
+    """The sentences that count for the criterion: the agent's own if it earns, all that it said if it costs."""
     if criterion.points <= 0:
         return _all_of(turns)
     return [_Said(turn.turn, plain(sentence)) for turn in turns for sentence in turn.own]
@@ -86,7 +86,7 @@ def _places(said: Iterable[_Said], words: Iterable[str]) -> list[_Said]:
 
 
 def _count(text: str, word: str) -> int:
-    """How often a word stands in a text, both with a space around every word; a space may belong to two."""
+    """The number of times a word stands in a text, both with a space around every word; a space may belong to two."""
     count, start = 0, text.find(word)
     while start >= 0:
         count, start = count + 1, text.find(word, start + len(word) - 1)

@@ -1,4 +1,4 @@
-"""How much a lab may have read in a minute, in characters: what a request costs is what it holds, not that it is one.
+"""Budget of characters that a lab may have read in a minute: a request costs what it holds, not that it is one.
 
 A lab may have a budget of the day (UTC) besides; what it used today is known from `usage`.
 """
@@ -12,7 +12,7 @@ from reward_server.limits.usage import UsageMeter
 
 
 class ComputeBudget:
-    """What all labs may have read."""
+    """The budgets of all labs."""
 
     def __init__(self, buckets: TokenBuckets, usage: UsageMeter | None = None) -> None:
         self._buckets = buckets

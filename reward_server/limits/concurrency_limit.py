@@ -60,6 +60,6 @@ class LabConcurrencyLimit:
 
 
 def _limits(lab: Lab) -> dict[str, int]:
-    """What the lab and the key may hold, by name."""
+    """The limits of the lab and of the key, by name."""
     given = {f"lab/{lab.lab_id}": lab.limits.concurrency, f"key/{lab.key_id}": lab.concurrency}
     return {name: most for name, most in given.items() if most is not None}

@@ -83,7 +83,7 @@ class _Work(Future[Any]):
 
 @dataclass(slots=True, eq=False)
 class _Lab:
-    """What a lab waits for, and what it has used."""
+    """The work that a lab waits for, and what it has used."""
 
     used_s: float = 0.0
     """On a clock that a lab which comes back enters with the others: what it did not use before is not saved up."""
@@ -94,7 +94,7 @@ class _Lab:
     """When it last had a turn."""
 
     def next(self) -> _Work | None:
-        """What goes on or begins, in the order of waiting; of what was not begun yet only so much."""
+        """The work that goes on or begins, in the order of waiting; of what was not begun yet only so much."""
         may_begin = self.fresh and self.begun < BEGUN_PER_LAB
         if may_begin and (not self.paused or self.fresh[0].waits_since <= self.paused[0].waits_since):
             self.begun += 1
@@ -103,7 +103,7 @@ class _Lab:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it has anything that could have a turn."""
+        """True if it has anything that could have a turn."""
         return bool(self.paused) or (bool(self.fresh) and self.begun < BEGUN_PER_LAB)
 
 
@@ -161,7 +161,7 @@ class FairThreads(Executor):
 
     @property
     def is_busy(self) -> bool:
-        """Whether anything is being done."""
+        """True if anything is being done."""
         return bool(self._running)
 
     @property

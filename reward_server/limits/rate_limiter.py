@@ -19,12 +19,12 @@ from limits import RateLimitItem, RateLimitItemPerMinute
 from limits.aio.storage import RedisStorage, Storage
 from limits.aio.strategies import SlidingWindowCounterRateLimiter
 
-from reward_server.shared_state.redis_link import PREFIX, Lost, RedisLink
+from reward_server.shared_state.redis_link import PREFIX, RedisLink, RedisLost
 
 
 @dataclass(frozen=True, slots=True)
 class RateDecision:
-    """Whether a request may pass, and what the client is told about its limit."""
+    """The decision on a request, and what the client is told about its limit."""
 
     allowed: bool
     limit: int
@@ -93,7 +93,7 @@ class RateLimiter:
         """Count a request of this key, if its limit allows one more."""
         if self._link is not None and self._shared is not None:
             shared = self._shared
-            with suppress(Lost):
+            with suppress(RedisLost):
                 return await self._link.ask(lambda _redis: _hit(shared, key_id, per_minute))
         return self._local.hit(key_id, per_minute)
 

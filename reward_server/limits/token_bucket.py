@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from reward_server.shared_state.redis_link import PREFIX, Lost, RedisLink
+from reward_server.shared_state.redis_link import PREFIX, RedisLink, RedisLost
 
 MINUTE_S = 60.0
 FORGET_BEYOND = 10_000
@@ -51,7 +51,7 @@ class _Bucket:
     seen_s: float
 
     def level_at(self, now: float) -> float:
-        """What it holds by then, filling at the pace of its last charge."""
+        """The level by then, filling at the pace of its last charge."""
         return min(float(self.most), self.level + (now - self.seen_s) * self.most / MINUTE_S)
 
 
@@ -91,7 +91,7 @@ class RedisTokenBuckets:
     async def charge(self, lab_id: str, most: int, characters: int) -> int:
         """As above."""
         values = (str(most), str(characters), str(MINUTE_S))
-        with suppress(Lost):
+        with suppress(RedisLost):
             return _wait_s(float(await self._link.run(_CHARGE, (f"{PREFIX}minute:{lab_id}",), values)), most)
         return await self._local.charge(lab_id, most, characters)
 

@@ -80,7 +80,7 @@ def _is_json(text: str) -> bool:
 
 
 def _after_thinking(text: str) -> str:
-    """What follows the thoughts of a reasoning model; nothing where they do not end."""
+    """The text after the thoughts of a reasoning model; nothing where they do not end."""
     _, closed, after = text.rpartition(_THOUGHT)
     if closed:
         return after
@@ -138,7 +138,7 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _is_complete(value: Any) -> bool:
-    """Whether every field was answered: a default of ours would be an answer that nobody gave."""
+    """True if every field was answered: a default of ours would be an answer that nobody gave."""
     if isinstance(value, BaseModel):
         given = value.model_fields_set >= type(value).model_fields.keys()
         return given and all(_is_complete(getattr(value, name)) for name in type(value).model_fields)

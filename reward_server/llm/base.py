@@ -1,4 +1,4 @@
-"""What a language model is to the rest of the server: a question in, a structured answer out, or a typed failure.
+"""The interface of language models: a question in, a structured answer out, or a typed failure.
 
 Adapters (`anthropic_provider`, `openai_provider`) speak to one provider once: no retries, no cache. Everything that
 surrounds a call (deadline, retries, breaker, concurrency, budget, single flight) lives in `caller`. Nothing here
@@ -126,11 +126,11 @@ class LlmFailed(ProviderFailed):
 
 
 class ProviderRequest(Protocol):
-    """Whatever is sent to a provider, as far as calling it goes."""
+    """A request to a provider, as far as calling it goes."""
 
     @property
     def together(self) -> int:
-        """How many such questions a decision takes: a budget has room for all or none."""
+        """The number of such questions that a decision takes: a budget has room for all or none."""
 
     @property
     def size(self) -> int:
@@ -142,11 +142,11 @@ class ProviderRequest(Protocol):
 
 
 class ProviderAnswer(Protocol):
-    """Whatever a provider answers, as far as calling it goes."""
+    """An answer of a provider, as far as calling it goes."""
 
     @property
     def usage(self) -> TokenUsage:
-        """What it cost."""
+        """The tokens that it cost."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -186,7 +186,7 @@ class TokenChoice:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Answer:
-    """What a language model answered."""
+    """The answer of a language model."""
 
     parsed: BaseModel
     """An instance of the question's schema."""
@@ -218,7 +218,7 @@ class Provider(Protocol[AskedT_contra, AnswerT_co]):
 
     @property
     def endpoint(self) -> str:
-        """Where it is asked: scheme, host and path, without credentials."""
+        """The address that is asked: scheme, host and path, without credentials."""
 
     async def complete(self, question: AskedT_contra, timeout_s: float) -> AnswerT_co:
         """One attempt; raises `LlmFailed`. Cancelling the call closes the connection."""
@@ -232,7 +232,7 @@ class ChatProvider(Provider[Question, Answer], Protocol):
 
     @property
     def has_logprobs(self) -> bool:
-        """Whether answers carry `tokens` where a question asks for them; never changes, as verdicts rest on it."""
+        """True if answers carry `tokens` where a question asks for them; never changes, as verdicts rest on it."""
 
 
 class LanguageModel(Protocol):
@@ -248,7 +248,7 @@ class LanguageModel(Protocol):
 
     @property
     def has_logprobs(self) -> bool:
-        """Whether answers carry `tokens` where a question asks for them; never changes."""
+        """True if answers carry `tokens` where a question asks for them; never changes."""
 
     async def ask(self, question: Question, *, lab_id: str, sample: int = 0) -> Answer:
         """The answer, within the deadline. `sample` tells repeated questions of one kind apart.
@@ -260,4 +260,4 @@ class LanguageModel(Protocol):
         """
 
     def describe(self) -> Mapping[str, Any]:
-        """What operators may see: provider, model, limits; no secrets."""
+        """Describe it for operators: provider, model, limits; no secrets."""

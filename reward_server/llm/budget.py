@@ -1,4 +1,4 @@
-"""What a lab may spend on language models in a day (UTC), in tokens and in money.
+"""The budget of a lab for language models in a day (UTC), in tokens and in money.
 
 Before a question is sent its estimate is booked, in one step with the check; afterwards what was used is charged in its
 place. Both are in a ledger that outlives the process. A booking counts for as long as its question may take: that of a
@@ -43,7 +43,7 @@ log = get_logger(__name__)
 
 
 class Ledger(Protocol):
-    """Where spending is kept."""
+    """The store of spending."""
 
     async def book(self, booking: BookingRow, now: datetime, ceiling: Ceiling) -> Ceiling | None:
         """Book if the day's spending and what is booked stay within the ceiling, as one step.
@@ -63,10 +63,10 @@ class Ledger(Protocol):
 
 
 class Priced(Protocol):
-    """What tokens cost."""
+    """The prices of tokens."""
 
     def of(self, usage: TokenUsage) -> Spend:
-        """What this many tokens cost."""
+        """The price of this many tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Prices:
     usd_per_mtok_out: float = 0.0
 
     def of(self, usage: TokenUsage) -> Spend:
-        """What this many tokens cost; cached ones as much as others, which is never too little."""
+        """The price of this many tokens; cached ones cost as much as others, which is never too little."""
         nano_usd = NANO_USD_PER_TOKEN * (
             usage.input_tokens * self.usd_per_mtok_in + usage.output_tokens * self.usd_per_mtok_out
         )
@@ -94,7 +94,7 @@ class Booking:
 
 @dataclass(frozen=True, slots=True)
 class _Debt:
-    """What was used and is not charged yet, in the place of this booking."""
+    """The tokens that were used and are not charged yet, in the place of this booking."""
 
     row: BookingRow
     used: Spend
@@ -128,7 +128,7 @@ class Budget:
 
     @property
     def is_limited(self) -> bool:
-        """Whether there is anything that labs may not pass."""
+        """True if there is anything that labs may not pass."""
         return self._ceiling != NO_CEILING
 
     async def book(self, lab_id: str, question: ProviderRequest) -> Booking:
@@ -210,7 +210,7 @@ class Budget:
 
 
 def _refusal(each: Spend, together: int, ceiling: Ceiling, until_midnight_s: int) -> BudgetExhausted:
-    """Why a question was not booked: the day is spent, or no day is enough.
+    """The reason why a question was not booked: the day is spent, or no day is enough.
 
     The limit is told and what the question costs is not: it would say how long the rubric is.
     """

@@ -122,14 +122,14 @@ def check_url(url: str | None, setting: str) -> None:
 
 
 def limits_of(settings: Settings) -> CallLimits:
-    """How long, how often and how many at once: of language models and of decision models."""
+    """The limits on calls, in time, number and concurrency: of language models and of decision models."""
     return CallLimits(
         deadline_s=settings.llm_deadline_s, retries=settings.llm_retries, concurrency=settings.llm_concurrency
     )
 
 
 def ceiling_of(settings: Settings) -> Ceiling:
-    """What a lab may spend in a day."""
+    """The most that a lab may spend in a day."""
     usd = settings.llm_daily_usd
     return Ceiling(tokens=settings.llm_daily_tokens, nano_usd=None if usd is None else round(usd * NANO_USD_PER_USD))
 

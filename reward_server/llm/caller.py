@@ -1,4 +1,4 @@
-"""What surrounds a call of a language model: deadline, retries, breaker, concurrency, budget, single flight.
+"""Surrounds a call of a language model: deadline, retries, breaker, concurrency, budget, single flight.
 
 What failed on the way is tried again here and nowhere else: the adapters and their SDKs make one attempt per call, and
 what a model answered wrong is for whoever reads the answer to ask again (`judges.asking`). All attempts of a question
@@ -74,7 +74,7 @@ class CallMeter(Protocol):
         """A question was not sent: no budget."""
 
     def breaker_moved(self, provider: str, cause: str | None) -> None:
-        """How the breaker stands now: open after this failure, or closed (None)."""
+        """Note the state of the breaker: open after this failure, or closed (None)."""
 
 
 class SilentMeter:
@@ -98,7 +98,7 @@ class SilentMeter:
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """How long, how often and how many at once."""
+    """The limits on calls, in time, number and concurrency."""
 
     deadline_s: float = 30.0
     """For a question with all its attempts, not counting the time it waits for a place."""
@@ -149,7 +149,7 @@ class ProviderCaller(Generic[AskedT, AnswerT]):
         return f"{self._provider.name}/{self._provider.model}"
 
     def describe(self) -> Mapping[str, Any]:
-        """What operators may see."""
+        """Describe it for operators."""
         return {
             "provider": self._provider.name,
             "model": self._provider.model,
@@ -319,12 +319,12 @@ async def _given_back(budget: Budget, booking: asyncio.Task[Booking]) -> None:
 
 
 def _is_put_otherwise(failed: LlmFailed) -> bool:
-    """Whether the adapter now leaves out a setting that was refused."""
+    """True if the adapter now leaves out a setting that was refused."""
     return failed.kind is FailureKind.REJECTED and failed.retry_after_s == 0.0
 
 
 def _charged(booking: Booking, outcome: str, used: TokenUsage | None) -> TokenUsage:
-    """What a lab pays: what was used, else nothing.
+    """The tokens that a lab pays: those that were used, else none.
 
     An answer without usage costs its estimate. Whoever leaves pays for the reading: otherwise one could ask for
     nothing by always leaving.

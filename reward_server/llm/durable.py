@@ -33,7 +33,7 @@ class StoredLedger:
 
 
 def _own(limits: LabLimitsRow, ceiling: Ceiling) -> Ceiling:
-    """What this lab may spend: its own limits where it has some."""
+    """The ceiling of this lab: its own limits where it has some."""
     return Ceiling(
         tokens=ceiling.tokens if limits.tokens_per_day is None else limits.tokens_per_day,
         nano_usd=ceiling.nano_usd if limits.nano_usd_per_day is None else limits.nano_usd_per_day,
@@ -41,14 +41,14 @@ def _own(limits: LabLimitsRow, ceiling: Ceiling) -> Ceiling:
 
 
 class StoredVerdicts:
-    """What was decided, by key; raises `StoreUnavailable`."""
+    """The store of verdicts, by key; raises `StoreUnavailable`."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
     async def get_many(self, keys: Sequence[str]) -> Mapping[str, str]:
-        """What is kept of these keys; the others are missing."""
+        """Return the texts of these keys; those without one are missing."""
         async with self._store.reading() as work:
             return await work.llm_answers.get_many(keys)
 

@@ -178,7 +178,7 @@ def _answer(completion: Mapping[str, Any], question: Question, model: str) -> An
 
 
 def _stopped(reason: object, message: Mapping[str, Any]) -> FailureKind | None:
-    """Why there is no whole answer, if there is none."""
+    """The reason why there is no whole answer, if there is none."""
     if message.get("refusal") or reason == "content_filter":
         return FailureKind.REFUSED
     if reason == "length":
@@ -215,7 +215,7 @@ def _token(entry: Mapping[str, Any]) -> TokenChoice:
 
 
 def _speaks_of_logprobs(error: Exception) -> bool:
-    """Whether a refusal names log-probabilities; few servers say in a field of its own what they refuse.
+    """True if a refusal names log-probabilities; few servers say in a field of its own what they refuse.
 
     Not so a 429, which says nothing of what the model can do.
     """

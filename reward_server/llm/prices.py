@@ -19,7 +19,7 @@ class ListPrices:
     model: str
 
     def of(self, usage: TokenUsage) -> Spend:
-        """What this many tokens cost; cached ones as much as others, which is never too little."""
+        """The price of this many tokens; cached ones cost as much as others, which is never too little."""
         nano_usd = usd(self.provider, self.model, usage.input_tokens, usage.output_tokens) * NANO_USD_PER_USD
         return Spend(tokens=usage.input_tokens + usage.output_tokens, nano_usd=math.ceil(nano_usd))
 

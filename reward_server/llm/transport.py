@@ -1,4 +1,4 @@
-"""What one attempt over HTTP has in common for all providers: time, size, statuses, and failures without content.
+"""One attempt over HTTP, alike for all providers: time, size, statuses, and failures without content.
 
 The exceptions of the SDKs carry the request, and with it transcript and rubric. `attempt` is the boundary that none
 of them passes: what leaves it is an answer or an `LlmFailed` without cause and context.
@@ -44,7 +44,7 @@ _WORD = re.compile(r"[a-z][a-z0-9_.]{0,63}")
 
 @dataclass(slots=True)
 class AttemptProgress:
-    """How far an attempt has come."""
+    """The progress of an attempt."""
 
     began: bool = False
     """Whether the response has begun."""
@@ -123,7 +123,7 @@ def _refused(refusal: RefusedResponse, who: Mapping[str, str]) -> LlmFailed:
 
 
 def kind_of_status(status: int, code: str = "", *, too_long: bool = False) -> FailureKind:
-    """What an error status means. `code` tells an empty account from a busy minute where both are a 429."""
+    """The meaning of an error status. `code` tells an empty account from a busy minute where both are a 429."""
     if status == 413 or too_long:
         return FailureKind.TOO_LARGE
     if status == 404:
@@ -237,7 +237,7 @@ def silence(*loggers: str) -> None:
 
 
 def refusal_of_openai(error: Exception, *, told: bool = False) -> RefusedResponse | None:
-    """What an error of OpenAI's SDK says, by the names of its fields: the SDK itself is loaded in adapters alone."""
+    """The refusal in an error of OpenAI's SDK, by the names of its fields: adapters alone load the SDK itself."""
     status, response = getattr(error, "status_code", None), getattr(error, "response", None)
     if not isinstance(status, int) or not isinstance(response, httpx2.Response):
         return None

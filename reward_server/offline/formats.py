@@ -40,7 +40,7 @@ class RowConversation:
 
 @dataclass(frozen=True)
 class Speakers:
-    """Who the agent is, where a data set names its speakers; empty: the format's own default."""
+    """The name of the agent, where a data set names its speakers; empty: the format's own default."""
 
     agent: tuple[str, ...] = ()
 
@@ -88,7 +88,7 @@ def _safe(error: Exception) -> str:
 
 
 def _held(row: Mapping[str, Any]) -> str:
-    """Which field of a known name holds something else."""
+    """The field of a known name that holds something else."""
     known = {name for each in FORMATS.values() for name in each.fields}
     found = [name for name in row if name in known]
     return f": `{found[0]}` holds no conversation of a known form" if found else ""
@@ -196,7 +196,7 @@ def _column(name: str) -> Reader:
 
 
 def _lists(name: str, key: str) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether a column is a list of objects that have this key."""
+    """The test that a column is a list of objects that have this key."""
 
     def fits(row: Mapping[str, Any]) -> bool:
         found = row[name]

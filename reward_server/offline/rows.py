@@ -90,7 +90,7 @@ def _parsed(number: int, text: str) -> InputRow:
 
 
 def _place(error: json.JSONDecodeError) -> str:
-    """Where the text broke. Of one that was cut off that is its end, not the next line or the string's first quote."""
+    """The place where the text broke. Of one that was cut off that is its end, not the next line or first quote."""
     text = error.doc.rstrip()
     broke = len(text) if error.msg.startswith("Unterminated string") else min(error.pos, len(text))
     line, column = text.count("\n", 0, broke) + 1, broke - text.rfind("\n", 0, broke)

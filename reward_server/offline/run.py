@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from reward_server.errors import InvalidRequest, JudgeFailed, LabsError
 from reward_server.offline.formats import ANYONE, BadRow, NoAgent, RowConversation, Speakers, convert
-from reward_server.offline.recast import Recast
+from reward_server.offline.recast import RecordedAgentPlayer
 from reward_server.offline.results import Result, result_key
 from reward_server.offline.rows import InputRow
 from reward_server.scoring.scored import Scored, Unscored
@@ -29,7 +29,7 @@ _SAY_WHO = "say who the agent is: --agent-role or --agent-speaker"
 
 @dataclass(frozen=True)
 class ScoringTask:
-    """How the rows of a file are to be read and scored."""
+    """The way in which the rows of a file are to be read and scored."""
 
     collection: str | None
     scenario: str | None
@@ -52,7 +52,7 @@ class RowItem:
 class RowScoring:
     """From rows to results; knows of no file."""
 
-    def __init__(self, scorer: Scorer, task: ScoringTask, recast: Recast | None = None) -> None:
+    def __init__(self, scorer: Scorer, task: ScoringTask, recast: RecordedAgentPlayer | None = None) -> None:
         self._scorer = scorer
         self._recast = recast
         self._task = task
@@ -61,7 +61,7 @@ class RowScoring:
 
     @property
     def scoring_version(self) -> str:
-        """What the rewards rest on."""
+        """The version that the rewards rest on."""
         rubric = self._task.rubric
         return self._scorer.version_for(rubric.collection, rubric.card.slug) if rubric else self._scorer.scoring_version
 

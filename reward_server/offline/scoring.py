@@ -23,8 +23,8 @@ TOLD_ERRORS = 3
 
 
 @dataclass
-class Throughput:
-    """What a worker did."""
+class WorkerThroughput:
+    """The rows and the time of a worker."""
 
     conversations: int = 0
     seconds: float = 0.0
@@ -37,7 +37,7 @@ class Throughput:
 
 @dataclass
 class Summary:
-    """What a run did."""
+    """The summary of a run."""
 
     scored: int = 0
     failed: int = 0
@@ -47,7 +47,7 @@ class Summary:
     errors: dict[str, int] = field(default_factory=dict)
     first_errors: list[str] = field(default_factory=list)
     """A line for each of the first few."""
-    workers: dict[str, Throughput] = field(default_factory=dict)
+    workers: dict[str, WorkerThroughput] = field(default_factory=dict)
     scoring_version: str = ""
     undecided: dict[str, int] = field(default_factory=dict)
     """Criteria of a rubric that came with the command, and in how many conversations nobody could decide them."""
@@ -133,7 +133,7 @@ def _keep(scored: ScoredRows, results: ResultsFile, summary: Summary) -> int:
         summary.scoring_version = scored.scoring_version
         results.require(scored.scoring_version)
     results.append(scored.results)
-    did = summary.workers.setdefault(scored.worker, Throughput())
+    did = summary.workers.setdefault(scored.worker, WorkerThroughput())
     did.conversations += len(scored.results)
     did.seconds += scored.seconds
     return len(scored.results)

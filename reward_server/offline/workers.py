@@ -1,4 +1,4 @@
-"""Who scores: a worker that loads the engine once, and the engine that runs one in this process.
+"""Workers that score: one loads the engine once; a pool runs one in this process.
 
 What goes to a worker and comes back is plain data, so that it can be sent elsewhere; floats keep every digit.
 """
@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
-from reward_server.offline.recast import Recast
+from reward_server.offline.recast import RecordedAgentPlayer
 from reward_server.offline.results import Result
 from reward_server.offline.rows import InputRow
 from reward_server.offline.run import BATCH, RowScoring, ScoringTask
@@ -25,7 +25,7 @@ from scenarios.library import NO_SCENARIOS
 
 @dataclass(frozen=True)
 class Setup:
-    """What a worker is made from."""
+    """The parts that a worker is made from."""
 
     settings: Settings
     root: Path | None
@@ -36,7 +36,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """What a worker made of some rows."""
+    """The outcome of some rows."""
 
     results: list[Result]
     worker: str
@@ -72,7 +72,11 @@ class RowWorker:
             if model is not None:
                 stack.callback(lambda: self._loop.run_until_complete(model.close()))
             engine = stack.enter_context(offline_engine(setup.settings, library, model=model))
-            recast = Recast(library.vault, load_temperaments(), engine.reader) if setup.persona_answers else None
+            recast = (
+                RecordedAgentPlayer(library.vault, load_temperaments(), engine.reader)
+                if setup.persona_answers
+                else None
+            )
             self._scoring = RowScoring(engine.scorer, setup.task, recast)
             self._stack = stack.pop_all()
         self._name = f"{os.uname().nodename}:{os.getpid()}"

@@ -41,7 +41,7 @@ R = TypeVar("R", ComparisonRow, PreferenceRow)
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """What is wanted."""
+    """The conditions of an export."""
 
     lab_id: str
     format: Format
@@ -53,13 +53,13 @@ class Query:
     provenance: bool = True
 
     def wants(self, source: Source) -> bool:
-        """Whether pairs of this source are wanted."""
+        """True if pairs of this source are wanted."""
         return self.source in (None, source)
 
 
 @dataclass
 class Manifest:
-    """What an export holds; complete when its last line is out."""
+    """The contents of an export; complete when its last line is out."""
 
     query: Query
     by_source: Counter[str] = field(default_factory=Counter)

@@ -19,7 +19,7 @@ JsonObject = dict[str, Any]
 
 
 class Format(StrEnum):
-    """Whose file it is."""
+    """The trainer whose file it is."""
 
     TRL = "trl"
     OPENRLHF = "openrlhf"

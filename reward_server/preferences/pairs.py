@@ -22,7 +22,7 @@ JsonObject = dict[str, Any]
 
 
 class Source(StrEnum):
-    """Where a preference comes from; people come first, because they overrule judges."""
+    """The source of a preference; people come first, because they overrule judges."""
 
     LABEL = "label"
     COMPARE = "compare"
@@ -43,7 +43,7 @@ class PreferencePair:
 
 
 def of_comparison(row: ComparisonRow) -> PreferencePair:
-    """What `/compare` found.
+    """The pair of a comparison that `/compare` made.
 
     Raises:
         NotAPair: `tie`, or as `dialogue.split` says.
@@ -54,7 +54,7 @@ def of_comparison(row: ComparisonRow) -> PreferencePair:
 
 
 def of_label(row: PreferenceRow) -> PreferencePair:
-    """What a person said; raises as `of_comparison`."""
+    """The pair of a label; raises as `of_comparison`."""
     where = {
         "preference_id": row.preference_id,
         "comparison_id": row.comparison_id,
@@ -87,7 +87,7 @@ def _pair(
 
 
 def judges_of(verdicts: Sequence[Mapping[str, Any]]) -> str:
-    """Who decided: the judges of the verdicts and the parts of a composite, in the order they come in."""
+    """The judges that decided: those of the verdicts and the parts of a composite, in the order they come in."""
     names = (verdict.get("judge") or verdict.get("part") for verdict in verdicts)
     return "+".join(dict.fromkeys(name for name in names if name))
 
@@ -108,7 +108,7 @@ class PlayedEpisode:
 
     @property
     def scoring_version(self) -> str | None:
-        """What its final reward was made by; None for episodes from before turns said so."""
+        """The version that made its final reward; None for episodes from before turns said so."""
         version: str | None = self.turns[-1].answer.get("scoring_version")
         return version
 

@@ -1,4 +1,4 @@
-"""What a decision model is asked about a turn of an agent, and the reading that its answers are.
+"""Questions to a decision model about a turn of an agent, and the reading that its answers are.
 
 The code splits the turn into sentences; of each it is asked which fact it asks for, which commitment it makes, how it
 puts that, and what else it does. The probabilities go into the same hearing as those of the local reader. No text comes
@@ -60,7 +60,7 @@ STANCES = {
 
 
 def state_of(turn: Turn) -> dict[str, Any]:
-    """What the questions are about; the agent's words under a key of their own."""
+    """The subject of the questions; the agent's words under a key of their own."""
     sentences = {f"s{number}": text for number, text in enumerate(said_in(turn), 1)}
     return {"note": NOTE, "person_said": turn[0], "agent_turn": sentences}
 
@@ -93,7 +93,7 @@ def _about(case: CompiledCase, which: str) -> dict[str, Typed]:
 
 
 def background_of(case: CompiledCase, which: str) -> list[ChoiceQuestion]:
-    """Which entry of the background a sentence is about; several choices where there are more than one may have."""
+    """Questions for the entry of the background a sentence is about; several where entries are too many for one."""
     asked = f"Which of these does sentence {which} ask the person about?"
     told = [(entry.id, _told(entry)) for entry in case.background.values()]
     size = MOST_OPTIONS - 1
@@ -147,7 +147,7 @@ def _acts(found: Mapping[str, AnswerProbabilities | None]) -> frozenset[Act]:
 
 
 def candidates(*found: AnswerProbabilities | None) -> tuple[ReadCandidate, ...]:
-    """What may be meant, most probable first."""
+    """The topics that may be meant, most probable first."""
     likely = [(name, p) for each in found if each is not None for name, p in each.probabilities.items()]
     return ranked(ReadCandidate(name, p) for name, p in likely if name != NONE and p >= FLOOR)
 

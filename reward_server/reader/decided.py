@@ -66,7 +66,7 @@ class DecisionReader(Reader):
 
     @property
     def held_bytes(self) -> int:
-        """What the remembered readings take."""
+        """The bytes of the remembered readings."""
         return self._known.held_bytes + self._local.held_bytes
 
     def prepare(self, case: CompiledCase) -> None:
@@ -111,7 +111,7 @@ class DecisionReader(Reader):
     def _decided(
         self, asked: Sequence[tuple[Any, Mapping[str, Typed]]]
     ) -> list[Mapping[str, AnswerProbabilities] | None]:
-        """What is decided of each; None where it failed and somebody else reads."""
+        """The decisions on each; None where it failed and somebody else reads."""
         lab = lab_at_work()
         work = self._all(asked, "operator" if lab == NOBODY else lab)
         outcomes = asyncio.run_coroutine_threadsafe(work, self._loop).result()
@@ -145,7 +145,7 @@ class CascadeReader(Reader):
 
     @property
     def held_bytes(self) -> int:
-        """What the remembered readings of both take."""
+        """The bytes of the remembered readings of both."""
         return self._model.held_bytes
 
     def prepare(self, case: CompiledCase) -> None:
@@ -171,7 +171,7 @@ class CascadeReader(Reader):
 
 
 def is_doubtful(reading: Reading) -> bool:
-    """Whether any sentence lies between the thresholds of hearing, or could not be read."""
+    """True if any sentence lies between the thresholds of hearing, or could not be read."""
     for sentence in reading.sentences:
         asks = sentence.topics[0].confidence if sentence.topics else 0.0
         makes = sentence.commitments[0].confidence if sentence.commitments else 0.0

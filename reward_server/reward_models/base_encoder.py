@@ -88,7 +88,7 @@ def resolved(base: str) -> str:
 
 
 def base_folder(base: str) -> str | Path:
-    """Where the weights of a setting lie; a hub name stays what it is."""
+    """The folder of the weights of a setting; a hub name stays what it is."""
     if not is_packaged(base):
         return Path(base).expanduser() if base.startswith("~") else base
     import importlib.util
@@ -100,7 +100,7 @@ def base_folder(base: str) -> str | Path:
 
 
 def is_packaged(base: str) -> bool:
-    """Whether a setting names the packaged encoder."""
+    """True if a setting names the packaged encoder."""
     return base in {"", PACKAGED, MODEL}
 
 

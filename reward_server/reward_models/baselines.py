@@ -86,7 +86,7 @@ class Baselines:
     def values(
         self, conversations: Sequence[Conversation], systems: Sequence[str], plain: Mapping[str, Matrix]
     ) -> dict[str, Exact]:
-        """What each baseline says of conversations, by its name, shape (n,)."""
+        """The numbers of each baseline for conversations, by its name, shape (n,)."""
         rows = np.stack([plain[each.digest] for each in conversations])
         found = {name: line(rows) for name, line in self.lines.items()}
         if self.words is not None:

@@ -141,7 +141,7 @@ class Calibration(_Frozen):
 
     @property
     def is_scaling(self) -> bool:
-        """Whether it only rescales."""
+        """True if it only rescales."""
         return self.method in SCALING
 
     @property
@@ -151,7 +151,7 @@ class Calibration(_Frozen):
 
     @property
     def is_of_parts(self) -> bool:
-        """Whether it maps rewards by the names of their judges, and not the one reward that evaluations answer with."""
+        """True if it maps rewards by the names of their judges, and not the one reward that evaluations answer with."""
         return DEFAULT_REWARD not in self.names
 
     def map_of(self, name: str) -> RewardMap:
@@ -189,7 +189,7 @@ class Calibration(_Frozen):
 
     @property
     def is_of_a_model(self) -> bool:
-        """Whether it was fitted on the rewards of one learned model; else on those of a scoring version."""
+        """True if it was fitted on the rewards of one learned model; else on those of a scoring version."""
         return self.belongs_to.startswith("rm_")
 
 

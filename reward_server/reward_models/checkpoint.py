@@ -26,7 +26,7 @@ MIN_GAIN = 1e-4
 
 @dataclass(frozen=True)
 class TrainingProgress:
-    """Where a run stands between two epochs."""
+    """The progress of a run between two epochs."""
 
     candidate: int = 0
     """Which strength of `l2` is being tried."""
@@ -112,7 +112,7 @@ class TrainingCheckpoint:
         return TrainingCheckpoint(self._folder / name, self._key, every=self.every)
 
     def exists(self) -> bool:
-        """Whether an interrupted run was kept."""
+        """True if an interrupted run was kept."""
         return (self._folder / NUMBERS).exists()
 
     def restore(self) -> State | None:

@@ -26,7 +26,7 @@ class ConversationMessage:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Conversation:
-    """Who said what, in order, and in which scenario."""
+    """The messages in order, with who said each, and the scenario."""
 
     turns: tuple[ConversationMessage, ...]
     scenario: str = ""

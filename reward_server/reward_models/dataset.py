@@ -1,4 +1,4 @@
-"""What a reward model is trained on: labelled conversations and preference pairs, split by dialogue.
+"""Data that a reward model is trained on: labelled conversations and preference pairs, split by dialogue.
 
 A split never separates rows of one dialogue, and a conversation that occurs on both sides is taken out of the
 training side, so held-out figures are about conversations nobody has seen. Splits depend on the groups' names
@@ -162,7 +162,7 @@ def hold_out(dataset: Dataset, groups: frozenset[str], seed: int, validation: fl
 
 
 def check_enough(dataset: Dataset) -> None:
-    """Whether there is enough to learn from and to measure on, and something to tell apart."""
+    """Refuse data where there is too little to learn from and to measure on, or nothing to tell apart."""
     found = _count(dataset)
     if found < MIN_EXAMPLES:
         raise InvalidRequest(f"too little data: {found} usable rows, at least {MIN_EXAMPLES} are needed")
@@ -176,7 +176,7 @@ def check_enough(dataset: Dataset) -> None:
 
 
 def check_labels_differ(dataset: Dataset, names: Sequence[str] = (OVERALL,)) -> None:
-    """Whether labels tell anything apart: `InvalidRequest` where all of one of these heads are the same."""
+    """Refuse labels that tell nothing apart: `InvalidRequest` where all of one of these heads are the same."""
     for name in names:
         labels = [row.scores[name] for row in dataset.labelled if name in row.scores]
         if labels and min(labels) == max(labels):
@@ -265,7 +265,7 @@ def _read_alike(pair: PreferredPair, reads: Reads) -> bool:
 
 
 def beginning(conversation: Conversation) -> str:
-    """What conversations of one dialogue share: the text before the agent first speaks, else the agent's first."""
+    """The text that conversations of one dialogue share: before the agent first speaks, else the agent's first."""
     texts: list[str] = []
     for said in conversation.turns:
         if said.party == "agent" and texts:

@@ -1,4 +1,4 @@
-"""What learned judges know of a conversation: vectors of its sentences and counts of its words, by who said them when.
+"""Features of a conversation for learned judges: vectors of its sentences, counts of its words, by who said them when.
 
 Sentences are encoded one by one as `segments` reads them and kept, so in an episode only what is new is encoded.
 Who said a sentence, and where, is told by the block of features it enters; where an agent is known by the answers it
@@ -77,7 +77,7 @@ _TALK = 4
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What is read of a conversation."""
+    """The part of a conversation that is read."""
 
     messages: Sequence[MessageSegments]
     scenario: Sequence[str]
@@ -126,7 +126,7 @@ class ConversationFeaturiser:
 
     @property
     def width(self) -> int:
-        """How many features a conversation has."""
+        """The number of features of a conversation."""
         return sum(self._widths.values())
 
     @property
@@ -147,7 +147,7 @@ class ConversationFeaturiser:
 
     @cached_property
     def readings(self) -> Mapping[str, NDArray[np.bool_]]:
-        """What is left out, shape (width,): nothing; style and counts; all but meaning and what was taken up."""
+        """The features left out, shape (width,): none; style and counts; all but meaning and what was taken up."""
         blocks = self.blocks
         nothing = np.zeros(self.width, dtype=np.bool_)
         style = nothing.copy()
@@ -168,7 +168,7 @@ class ConversationFeaturiser:
 
     @property
     def blocks(self) -> Mapping[str, slice]:
-        """Where each block of features lies."""
+        """The place of each block of features."""
         places, start = {}, 0
         for name, width in self._widths.items():
             places[name] = slice(start, start + width)
@@ -312,7 +312,7 @@ class ConversationFeaturiser:
 
 
 def _latest(messages: Sequence[MessageSegments], index: int) -> int | None:
-    """Where the other party's last message before a turn is."""
+    """The place of the other party's last message before a turn."""
     return next((i for i in range(index - 1, -1, -1) if messages[i].party == "persona"), None)
 
 
@@ -323,7 +323,7 @@ def _heard(messages: Sequence[MessageSegments], matrices: Sequence[Vectors], ind
 
 
 def _talk(messages: Sequence[MessageSegments], turns: int, spoken: int) -> Vectors:
-    """How long the conversation is, and how often the agent said nothing."""
+    """The length of the conversation, and how often the agent said nothing."""
     words = [sum(len(tokens(text)) for text in message.segments) for message in messages if message.party == "persona"]
     silent = 1.0 - spoken / turns if turns else 1.0
     return np.array([math.log1p(turns), silent, math.log1p(sum(words)), math.log1p(max(words, default=0))], np.float32)

@@ -1,4 +1,4 @@
-"""Which conversations a model was trained on, as hashes: enough to notice them again, too little to read them.
+"""Hashes of conversations a model was trained on: enough to notice them again, too little to read them.
 
 One line for each conversation of the training and validation parts, sorted, in a file of the artefact: SHA-256 over
 who said what, without labels, scenario, letter case and the width of gaps, so that a row is known again when it comes
@@ -26,7 +26,7 @@ def pack_rows(parts: Iterable[Dataset]) -> dict[str, bytes]:
 
 
 def trained_rows(artefact: Artefact, dataset: Dataset) -> int | None:
-    """How many rows hold a conversation that the model was trained on; None for a model without such hashes."""
+    """The number of rows with a conversation that the model was trained on; None for a model without such hashes."""
     content = artefact.extras.get(ROWS)
     if content is None:
         return None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from reward_server.reward_models.dataset import Dataset
 from reward_server.reward_models.feature_rows import FeatureRows, blanked, blocks, gathered
-from reward_server.reward_models.feature_shelf import Described
+from reward_server.reward_models.feature_shelf import CachedFeatures
 from reward_server.reward_models.heads import Exact, Matrix, standardised
 
 
@@ -56,7 +56,7 @@ class ExampleMatrices:
         """The rows of a data set, in its order; `features` are by the conversations' digests."""
 
         def stacked(digests: list[str]) -> FeatureRows:
-            if isinstance(features, Described):
+            if isinstance(features, CachedFeatures):
                 return features.rows(digests)
             rows = [features[digest] for digest in digests]
             return np.stack(rows) if rows else np.zeros((0, width), dtype=np.float32)

@@ -55,7 +55,7 @@ memory (benchmarks/training_memory.py)."""
 
 @dataclass(frozen=True)
 class Predicted:
-    """What a model makes of n conversations."""
+    """The predictions of a model for n conversations."""
 
     values: Exact
     """In [0, 1], shape (n, heads); the first is the overall one."""

@@ -23,7 +23,7 @@ _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(64)
 
 @dataclass(frozen=True, slots=True)
 class PosteriorPrediction:
-    """What a posterior makes of n rows."""
+    """The prediction of a posterior for n rows."""
 
     mean: Floats
     """(n,), in the units of the labels; of a preference head, log-odds."""
@@ -44,7 +44,7 @@ class Posterior(Protocol):
 
     @property
     def width(self) -> int:
-        """How many features it takes."""
+        """The number of features it takes."""
 
     def predict(self, features: ArrayLike) -> PosteriorPrediction:
         """Features (n, width) to n predictions; the same row gets the same numbers in any batch.
@@ -79,7 +79,7 @@ class LinearPosterior:
 
     @property
     def width(self) -> int:
-        """How many features it takes."""
+        """The number of features it takes."""
         return int(self.weights.shape[0])
 
     def predict(self, features: ArrayLike) -> PosteriorPrediction:
@@ -110,7 +110,7 @@ class Ensemble:
 
     @property
     def width(self) -> int:
-        """How many features it takes."""
+        """The number of features it takes."""
         return self.members[0].width
 
     def predict(self, features: ArrayLike) -> PosteriorPrediction:

@@ -17,7 +17,7 @@ from trainer_client.wire import Message, Role
 
 
 def scenario_text(card: ScenarioCard) -> str:
-    """How a scenario is described to learned models."""
+    """The description of a scenario for learned models."""
     return f"{card.name}: {card.description}"
 
 

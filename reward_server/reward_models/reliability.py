@@ -37,7 +37,7 @@ class FigureInterval:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How often labels lie inside the central interval of a level; the share should equal the level."""
+    """The share of labels inside the central interval of a level; it should equal the level."""
 
     level: float
     share: FigureInterval

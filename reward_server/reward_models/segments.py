@@ -1,4 +1,4 @@
-"""What learned judges read of a conversation: its sentences and pieces of code, by whose credit they are.
+"""Segments that learned judges read of a conversation: its sentences and pieces of code, by whose credit they are.
 
 In a scenario, where agents are trained for a reward, an agent earns by the answers it got: nothing pays but to have
 the other party say something else. All answers together are one message, without sentences that hold no meaningful
@@ -36,7 +36,7 @@ _CODE = re.compile(r"```[\w+-]*\n?(.*?)(?:```|$)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class MessageSegments:
-    """What is read of one message."""
+    """The segments of one message."""
 
     party: Party
     """Whose credit it is; an answer that an agent got in a scenario is the agent's."""
@@ -50,18 +50,18 @@ def read(conversation: Conversation, reads: Reads = "answers") -> tuple[MessageS
 
 
 def by_answers(conversation: Conversation, reads: Reads) -> bool:
-    """Whether an agent is credited with the answers it got, if any, and with none of its own words."""
+    """True if an agent is credited with the answers it got, if any, and with none of its own words."""
     return reads == "answers" and bool(conversation.scenario)
 
 
 def is_answered(conversation: Conversation) -> bool:
-    """Whether the other party says anything after the agent's first turn."""
+    """True if the other party says anything after the agent's first turn."""
     parties = [said.party for said in conversation.turns]
     return "agent" in parties and "persona" in parties[parties.index("agent") :]
 
 
 def _answers(conversation: Conversation) -> tuple[MessageSegments, ...]:
-    """What the other party came with, and all that it told, as one message.
+    """The other party's last message, and all that it told, as one message.
 
     When it told what, and in how many turns, is not read: a turn more, or another last word, would change too much.
     """
@@ -84,7 +84,7 @@ def _answers(conversation: Conversation) -> tuple[MessageSegments, ...]:
 
 
 def _tells(sentence: str) -> bool:
-    """Whether it has a meaningful word and is no phrase of a temperament, which tells nothing of a case."""
+    """True if it has a meaningful word and is no phrase of a temperament, which tells nothing of a case."""
     return bool(content_words(sentence)) and normal(sentence) not in _phrases()
 
 
@@ -110,7 +110,7 @@ def remarks(conversation: Conversation) -> tuple[str, ...]:
 
 
 def _words(conversation: Conversation) -> tuple[MessageSegments, ...]:
-    """What both parties said; in a scenario, without turns that say nothing."""
+    """The messages of both parties; in a scenario, without turns that say nothing."""
     heard: set[str] = set()
     messages: list[MessageSegments] = []
     for said in conversation.turns:

@@ -32,7 +32,7 @@ _ENDS = ".!?:;,"
 
 
 def reply_of(conversation: Conversation) -> str:
-    """What the agent said last; empty where it said nothing."""
+    """The agent's last message; empty where it said nothing."""
     return next((said.text for said in reversed(conversation.turns) if said.party == "agent"), "")
 
 
@@ -77,7 +77,7 @@ def _size(rows: Exact) -> Exact:
 
 
 def _factors(moments: Exact, given: Exact) -> Exact:
-    """What to multiply weights by, shape (n,), of mean 1: exp(moments @ tilt), with the tilt that balances them."""
+    """The factors of weights, shape (n,), of mean 1: exp(moments @ tilt), with the tilt that balances them."""
     shares = given / given.sum()
 
     def loss(tilt: Exact) -> tuple[float, Exact]:

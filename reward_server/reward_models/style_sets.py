@@ -99,14 +99,14 @@ def _neighbours(pairs: Sequence[PreferredPair], encoder: TextEncoder) -> list[Pr
 
 
 def requests_alike(pairs: Sequence[PreferredPair], encoder: TextEncoder) -> Vectors:
-    """How alike what was asked is, shape (n, n)."""
+    """The likeness of what was asked, shape (n, n)."""
     asked = [request_of(pair.chosen) for pair in pairs]
     vectors = encoder.encode(asked)[:, : meaning_width(encoder)]
     return np.asarray(vectors @ vectors.T)
 
 
 def request_of(conversation: Conversation) -> str:
-    """What the last thing an agent said answers to."""
+    """The message that the agent's last one answers."""
     last = max(place for place, said in enumerate(conversation.turns) if said.party == "agent")
     before = (said.text for said in reversed(conversation.turns[:last]) if said.party == "persona")
     return next(before, conversation.scenario)

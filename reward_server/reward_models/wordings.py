@@ -47,7 +47,7 @@ SMOOTHING = 5
 
 @dataclass(frozen=True, slots=True)
 class HeardWordings:
-    """What an agent's turn answers to, as sets to compare it with."""
+    """The wordings that an agent's turn answers to, as sets to compare it with."""
 
     words: frozenset[str]
     """All words said before it."""

@@ -1,4 +1,4 @@
-"""How a request wants its reward put together: criterion families, the safety gate, a composite, caution.
+"""The configuration of a request's reward: criterion families, the safety gate, a composite, caution.
 
 The domain's form of the wire's `reward_config`. Weights are relative, so they are scaled to a largest of 1.
 A family with weight 0 does not run at all.
@@ -36,11 +36,11 @@ class RewardConfig:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the reward is the one that everybody gets who asks for nothing."""
+        """True if the reward is the one that everybody gets who asks for nothing."""
         return replace(self, calibration=None) == PLAIN
 
     def runs(self, family: Family) -> bool:
-        """Whether criteria of the family are decided at all."""
+        """True if criteria of the family are decided at all."""
         return self.weights[family] > 0.0
 
 

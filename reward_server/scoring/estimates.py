@@ -44,7 +44,7 @@ def heard_as(composite: ScoringComposite, judges: Judges) -> tuple[str, ...]:
 
 
 def id_of_model(judge: ConversationJudge) -> str:
-    """Which learned model a judge is: `rm_…`, without the precision it is computed in."""
+    """The id of a judge's learned model: `rm_…`, without the precision it is computed in."""
     return judge.version.partition("/")[0]
 
 
@@ -64,7 +64,7 @@ def refused(missing: str, judges: Judges) -> InvalidRewardConfig:
 
 
 def way_out(missing: str) -> str:
-    """What an operator can do about a judge that is not here."""
+    """Advice for an operator about a judge that is not here."""
     if missing == REWARD_MODEL:
         return "No reward model is active: ./labs reward-model activate"
     if missing == CLASSIFIER:
@@ -73,7 +73,7 @@ def way_out(missing: str) -> str:
 
 
 def reads_record(judge: ConversationJudge) -> bool:
-    """Whether a judge looks at what replaying a case brought to light; one that does not, says so."""
+    """True if a judge looks at what replaying a case brought to light; one that does not, says so."""
     return bool(getattr(judge, "reads_record", True))
 
 

@@ -110,7 +110,7 @@ def _agent_texts(transcript: Transcript) -> Iterable[str]:
 
 
 def _is_stuffed(record: Record, counts: Callable[[TurnRecord], bool]) -> bool:
-    """Whether lists are half of what counts: turns that bring nothing do not outweigh them, however many there are."""
+    """True if lists are half of what counts: turns that bring nothing do not outweigh them, however many there are."""
     stuffed = [_stuffs(turn.hearing.reading) for turn in record.turns]
     others = sum(counts(turn) for turn, lists in zip(record.turns, stuffed, strict=True) if not lists)
     return sum(stuffed) >= max(STUFFED_TURNS, others)
@@ -121,12 +121,12 @@ def _moves_on(turn: TurnRecord) -> bool:
 
 
 def _says_something(turn: TurnRecord) -> bool:
-    """Where no case says what a turn brings: it has sentences of its own, or does something."""
+    """True if a turn has sentences of its own, or does something: it counts where no case says what it brings."""
     return bool(turn.own or turn.tools)
 
 
 def _stuffs(reading: Reading) -> bool:
-    """Whether a turn is mostly words without speech, or many scraps."""
+    """True if a turn is mostly words without speech, or many scraps."""
     scraps = sum(len(each.text.split()) <= WORDS_OF_A_SCRAP for each in reading.sentences)
     return reading.legibility < LEGIBLE or scraps >= LISTED
 
@@ -136,7 +136,7 @@ def _in_scope(record: Record) -> bool:
 
 
 def _only_asks(record: Record, criteria: Sequence[Criterion], verdicts: Mapping[str, Verdict]) -> bool:
-    """Whether commitments or tools are worth points here, and the agent neither comforts nor does any such thing.
+    """True if commitments or tools are worth points here, and the agent neither comforts nor does any such thing.
 
     An interview may be questions alone. What is worth nothing is no deed: a promise that only costs, a call of no use.
     """
@@ -160,7 +160,7 @@ def _is_about_the_case(turn: TurnRecord) -> bool:
 
 
 def _comes_to_nothing(transcript: Transcript, record: Record, counts: Callable[[TurnRecord], bool]) -> bool:
-    """Whether it is degenerate but for turns that bring nothing: they do not make a conversation of it."""
+    """True if it is degenerate but for turns that bring nothing: they do not make a conversation of it."""
     said = [words_alone(turn.agent) for turn in transcript.turns]
     [(often, _)] = Counter(said).most_common(1) or [("", 0)]
     for nothing in ([text == often for text in said], list(empty_turns(transcript))):

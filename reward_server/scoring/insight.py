@@ -1,4 +1,4 @@
-"""Why a conversation has its reward: what the persona understood, what opened and what did not, who decided what.
+"""Explains a reward: what the persona understood, what opened and what did not, who decided what.
 
 For people with full score access. Scrubbed by construction unless names are asked for: facts and commitments are told
 by what was said of them in the conversation, never by their ids, and criteria by their dimension, what they are worth
@@ -33,7 +33,7 @@ _TOLD_OPEN = "told"
 
 
 @dataclass(frozen=True, slots=True)
-class Understood:
+class MeaningInsight:
     """Something that a sentence may be about, with the probability that it is."""
 
     name: str
@@ -45,7 +45,7 @@ class Understood:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class SentenceInsight:
     """A sentence, and what it does."""
 
     text: str
@@ -57,9 +57,9 @@ class TurnInsight:
     """One agent turn as the persona understood it."""
 
     turn: int
-    sentences: tuple[Read, ...]
-    asked: tuple[Understood, ...]
-    commitments: tuple[Understood, ...]
+    sentences: tuple[SentenceInsight, ...]
+    asked: tuple[MeaningInsight, ...]
+    commitments: tuple[MeaningInsight, ...]
     opened: tuple[str, ...]
     """What the turn earned, in the words of the persona."""
     rapport: float
@@ -106,7 +106,7 @@ class Insights:
         self._vault = vault
 
     def private_half(self, collection: str, scenario: str) -> PrivateHalf:
-        """What its author wrote; for whoever has it on disk."""
+        """The half that the scenario's author wrote; for whoever has it on disk."""
         return half_of(self._vault.open(collection, scenario))
 
     async def of(
@@ -132,7 +132,7 @@ class Insights:
 
 
 def insight_of(scenario: SealedScenario, scored: Scored, record: Record, *, named: bool) -> Insight:
-    """What was found, put into words."""
+    """Put a scored conversation into words."""
     verdicts = {verdict.criterion_id: verdict for verdict in scored.verdicts}
     criteria = [each for each in scenario.secrets.rubric.criteria if each.id in verdicts]
     decided = tuple(_decided(each, verdicts[each.id], named=named) for each in criteria)
@@ -192,10 +192,10 @@ class _Teller:
             manners=_manners(turn),
         )
 
-    def _asked(self, turn: TurnRecord, asked: AskedTopic) -> Understood:
+    def _asked(self, turn: TurnRecord, asked: AskedTopic) -> MeaningInsight:
         told = asked.topic_id in turn.disclosed
         outcome = _TOLD_OPEN if told else self._why_not(turn, asked)
-        return Understood(self._topic(turn, asked.topic_id), asked.confidence, outcome, asked.question, told)
+        return MeaningInsight(self._topic(turn, asked.topic_id), asked.confidence, outcome, asked.question, told)
 
     def _topic(self, turn: TurnRecord, topic_id: str) -> str:
         if self._named:
@@ -206,7 +206,7 @@ class _Teller:
         return "what it said at the start" if spoken == 0 else f"what it told in turn {spoken}"
 
     def _why_not(self, turn: TurnRecord, asked: AskedTopic) -> str:
-        """Why a question earned nothing, by the conditions that the persona goes by."""
+        """The reason why a question earned nothing, by the conditions that the persona goes by."""
         topic = self._case.by_id.get(asked.topic_id)
         spoken = self._record.spoken.get(asked.topic_id)
         if spoken is not None and spoken < turn.turn:
@@ -228,7 +228,7 @@ class _Teller:
             return "something else has to be said first"
         return "too early in the talk" if turn.turn <= topic.gate.after_turn else "not told"
 
-    def _commitment(self, turn: TurnRecord, heard: HeardCommitment) -> Understood:
+    def _commitment(self, turn: TurnRecord, heard: HeardCommitment) -> MeaningInsight:
         made = next(
             (one for one in self._record.commitments.get(heard.commitment_id, ()) if one.turn == turn.turn), None
         )
@@ -237,11 +237,11 @@ class _Teller:
         if not heard.binding:
             outcome += ", not binding"
         name = heard.commitment_id.replace("_", " ") if self._named else COMMITMENT
-        return Understood(name, heard.confidence, outcome, heard.quote, clear and not heard.early)
+        return MeaningInsight(name, heard.confidence, outcome, heard.quote, clear and not heard.early)
 
 
-def _read(sentence: Sentence) -> Read:
-    return Read(sentence.text, tuple(sorted(act.value for act in sentence.acts)))
+def _read(sentence: Sentence) -> SentenceInsight:
+    return SentenceInsight(sentence.text, tuple(sorted(act.value for act in sentence.acts)))
 
 
 def _manners(turn: TurnRecord) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What a reward rests on: which judges a request hears, and which of them stand behind a scoring version.
+"""Lineage of a reward: which judges a request hears, and which of them stand behind a scoring version.
 
 Calibrations speak of rewards that were made by the rubric alone or by one learned model alone; this says which of the
 two a request asks for. Reads the private half of scenarios, and gives nothing of it away but names of judges.
@@ -33,7 +33,7 @@ class Lineage:
 
     @cached_property
     def rubric_is_plain(self) -> bool:
-        """Whether, in every scenario, whoever asks for nothing else gets the rubric's own reward."""
+        """True if, in every scenario, whoever asks for nothing else gets the rubric's own reward."""
         return all(self._own(*names) == RUBRIC_ALONE.judges for names in self._vault.names())
 
     def active_model(self) -> str | None:

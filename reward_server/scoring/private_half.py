@@ -51,7 +51,7 @@ class PrivateHalf:
 
 
 def half_of(scenario: SealedScenario) -> PrivateHalf:
-    """What the author wrote."""
+    """The private half of a scenario, as its author wrote it."""
     case, rubric = scenario.case, scenario.secrets.rubric
     facts: dict[str, list[FactSheet]] = {tier.value: [] for tier in Tier}
     for topic in case.topics:

@@ -29,7 +29,7 @@ from personas.case.temperament import Temperament
 from personas.hearing.heard import AgentTurn
 from personas.reading.matcher import Matcher
 from personas.reading.reader import Reader, Turn
-from personas.replay.replayer import Acts, Exchange, Record, replay, turns_of
+from personas.replay.replayer import ConductCounts, Exchange, Record, replay, turns_of
 from reward_server.errors import (
     CollectionNotFound,
     InvalidRewardConfig,
@@ -46,8 +46,8 @@ from reward_server.scoring.aggregate import Aggregate, aggregate, considered, fi
 from reward_server.scoring.compose import (
     RUBRIC,
     RUBRIC_ALONE,
+    PartValue,
     ScoringComposite,
-    Value,
     combine,
     composite_of,
     lower_bound,
@@ -109,13 +109,13 @@ class Prefetching(Protocol):
     """A reader that can be told early what it will read."""
 
     def texts(self, case: CompiledCase, turns: Sequence[Turn]) -> list[str]:
-        """What reading the turns will embed, known turns left out."""
+        """The texts that reading the turns will embed, known turns left out."""
 
     async def prefetched(self, texts: Sequence[str]) -> None:
         """Embed texts that will be read soon."""
 
 
-class Telling(Protocol):
+class DisclosurePolicy(Protocol):
     """Decides what whoever asks may be told (`scoring.telling`)."""
 
     async def refused(self, requests: Sequence[ScoreRequest | None]) -> dict[int, Unscored]:
@@ -126,7 +126,7 @@ class Telling(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
+class _PendingScore:
     """A request whose computed verdicts are there and whose others are still to be asked for."""
 
     case: Case
@@ -140,7 +140,7 @@ class _Open:
 
     @property
     def waits(self) -> bool:
-        """Whether anybody is still to be heard."""
+        """True if anybody is still to be heard."""
         return bool(self.questions) or self.composite.judges != (RUBRIC,)
 
 
@@ -149,7 +149,7 @@ Read: TypeAlias = Callable[[], ScoreRequest]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Begun:
+class StartedScoring:
     """A conversation that a scoring thread has begun with, for `finish`."""
 
     request: ScoreRequest | None
@@ -157,20 +157,20 @@ class Begun:
     snapshot: JudgeSnapshot
     texts: Sequence[str]
     """What has to be embedded before anything can be computed."""
-    found: _Open | Scored | Unscored | None
+    found: _PendingScore | Scored | Unscored | None
     """What came of it; None where texts are missing."""
     seconds: float
     """What beginning took."""
 
 
-Begin: TypeAlias = Callable[[Read], Begun]
+Begin: TypeAlias = Callable[[Read], StartedScoring]
 
 
 def _nobody() -> Judges:
     return {}
 
 
-NOT_REPLAYED = Record((), {}, {}, {}, Acts(), 0.0)
+NOT_REPLAYED = Record((), {}, {}, {}, ConductCounts(), 0.0)
 """The record of a case that nobody reads the record of."""
 
 
@@ -198,10 +198,10 @@ class Scorer:
         self._take_snapshot = conversation_judges
         self.meter: ScoringMeter | None = None
         """Counts what is scored, where somebody wants to know."""
-        self.telling: Telling | None = None
+        self.telling: DisclosurePolicy | None = None
         """Decides what a key may be told, where there are keys."""
         self._lent_versions: dict[tuple[str, str], str] = {}
-        """ScoringParts versions of lent scenarios, by their digest and the version of all others."""
+        """Scoring versions of lent scenarios, by their digest and the version of all others."""
         self._versions_seen: tuple[Mapping[str, str] | None, str] = None, ""
         """Versions of the conversation judges last seen, and the scoring version they make: hashing takes a while."""
         self._require_judges()
@@ -223,12 +223,12 @@ class Scorer:
         return self._library.vault.lend(given)
 
     def version_for(self, collection: str, scenario: str) -> str:
-        """What rewards of this scenario rest on at this moment."""
+        """The version that rewards of this scenario rest on at this moment."""
         return self._version(self._snapshot(), self._open(collection, scenario))
 
     @property
     def judge(self) -> str:
-        """What decides here, for the metadata of an evaluation."""
+        """The names of the judges, for the metadata of an evaluation."""
         return self._panel.name
 
     def read(self, collection: str, scenario: str, messages: Sequence[SpokenMessage], agent_role: Role) -> Transcript:
@@ -258,7 +258,7 @@ class Scorer:
         """One outcome per request, in order."""
         started, begin, turnstile = time.perf_counter(), self.begin(), asyncio.Semaphore(JOBS_PER_CALL)
 
-        async def begun(part: Sequence[ScoreRequest]) -> list[Begun]:
+        async def begun(part: Sequence[ScoreRequest]) -> list[StartedScoring]:
             async with turnstile:
                 return await asyncio.get_running_loop().run_in_executor(self._threads, _begin_all, begin, part)
 
@@ -267,17 +267,17 @@ class Scorer:
         return await self._ended(list(chain.from_iterable(found)), started)
 
     def begin(self) -> Begin:
-        """What a job of a scoring thread calls to begin with a conversation, for `finish`; it raises nothing.
+        """Return the function with which a scoring thread begins a conversation, for `finish`; it raises nothing.
 
         The conversation judges are those of this moment.
         """
         return partial(self._begun, self._snapshot())
 
-    async def finish(self, begun: Sequence[Begun]) -> list[Scored | Unscored]:
+    async def finish(self, begun: Sequence[StartedScoring]) -> list[Scored | Unscored]:
         """One outcome per conversation, in order; all of them were begun with by what one `begin` gave."""
         return await self._ended(begun, time.perf_counter() - sum(each.seconds for each in begun))
 
-    async def _ended(self, begun: Sequence[Begun], started: float) -> list[Scored | Unscored]:
+    async def _ended(self, begun: Sequence[StartedScoring], started: float) -> list[Scored | Unscored]:
         requests = [each.request for each in begun]
         refused = {} if self.telling is None else await self.telling.refused(requests)
         kept = [each for place, each in enumerate(begun) if place not in refused]
@@ -289,14 +289,16 @@ class Scorer:
         whole = [refused[place] if place in refused else next(found) for place in range(len(begun))]
         return whole if self.telling is None else list(map(self.telling.told, requests, whole))
 
-    async def _outcomes(self, begun: Sequence[Begun]) -> list[Scored | Unscored]:
+    async def _outcomes(self, begun: Sequence[StartedScoring]) -> list[Scored | Unscored]:
         waiting, turnstile = [each for each in begun if each.texts], asyncio.Semaphore(JOBS_PER_CALL)
         parts = await asyncio.gather(*(self._computed(part, turnstile) for part in _parts(waiting))) if waiting else ()
         computed = chain.from_iterable(parts)
         return await self._asked([next(computed) if each.found is None else each.found for each in begun], begun[0])
 
-    async def _computed(self, begun: Sequence[Begun], turnstile: asyncio.Semaphore) -> list[_Open | Scored | Unscored]:
-        """What comes of conversations whose texts were missing."""
+    async def _computed(
+        self, begun: Sequence[StartedScoring], turnstile: asyncio.Semaphore
+    ) -> list[_PendingScore | Scored | Unscored]:
+        """Score conversations whose texts were missing."""
         if self._prefetching is not None:
             # Awaited, so that the texts of all callers share batches and no scoring thread waits for them.
             await self._prefetching.prefetched(list(dict.fromkeys(text for each in begun for text in each.texts)))
@@ -312,7 +314,7 @@ class Scorer:
                 await self._prefetching.prefetched(fresh)
 
     async def replayed(self, request: ScoreRequest) -> Record:
-        """What the persona understood of a transcript, and what the agent earned: the reasons, scored or not."""
+        """Replay a transcript: what the persona understood, and what the agent earned: the reasons, scored or not."""
         await self.read_ahead([lambda: request])
         work = asyncio.get_running_loop().run_in_executor
         record, _ = await work(self._threads, self._replayed, self._sealed(request), request.transcript)
@@ -370,7 +372,7 @@ class Scorer:
                 raise ScenarioError(f"{collection}/{scenario} {problem}")
 
     def _problem(self, scenario: SealedScenario) -> str | None:
-        """What this server lacks to score a scenario."""
+        """The thing this server lacks to score a scenario."""
         secrets = scenario.secrets
         missing = secrets.reward and missing_judge(composite_of(secrets.reward), self._snapshot().judges)
         problem = f"needs the judge `{missing}`, which this server lacks. {way_out(missing)}" if missing else None
@@ -378,31 +380,31 @@ class Scorer:
 
     # --- in a scoring thread ----------------------------------------------------------------------
 
-    def _begun(self, snapshot: JudgeSnapshot, read: Read) -> Begun:
-        """Where texts have to be embedded first, that is all; else it is done at once."""
+    def _begun(self, snapshot: JudgeSnapshot, read: Read) -> StartedScoring:
+        """Begin with a conversation: where texts have to be embedded first, that is all; else it is done at once."""
         started = time.perf_counter()
         request: ScoreRequest | None = None
         texts: Sequence[str] = ()
-        found: _Open | Scored | Unscored | None
+        found: _PendingScore | Scored | Unscored | None
         try:
             request = read()
             texts = self._fresh_texts(request, snapshot)
             found = None if texts else self._judge(request, snapshot)
         except Exception as error:  # noqa: BLE001 (a request boundary: one transcript must not fail its batch)
             found = _failed(error, request)
-        return Begun(request, snapshot, texts, found, time.perf_counter() - started)
+        return StartedScoring(request, snapshot, texts, found, time.perf_counter() - started)
 
-    def _compute(self, begun: Sequence[Begun]) -> list[_Open | Scored | Unscored]:
+    def _compute(self, begun: Sequence[StartedScoring]) -> list[_PendingScore | Scored | Unscored]:
         return [self._attempt(each.request, each.snapshot) for each in begun if each.request is not None]
 
-    def _attempt(self, request: ScoreRequest, snapshot: JudgeSnapshot) -> _Open | Scored | Unscored:
+    def _attempt(self, request: ScoreRequest, snapshot: JudgeSnapshot) -> _PendingScore | Scored | Unscored:
         try:
             return self._judge(request, snapshot)
         except Exception as error:  # noqa: BLE001 (a request boundary: one transcript must not fail its batch)
             return _failed(error, request)
 
     def _fresh_texts(self, request: ScoreRequest, snapshot: JudgeSnapshot) -> Sequence[str]:
-        """What reading the transcript will embed."""
+        """The texts that reading the transcript will embed."""
         if self._prefetching is None or not self._is_replayed(request, snapshot.judges):
             return ()
         transcript = request.transcript
@@ -416,7 +418,7 @@ class Scorer:
                 texts |= dict.fromkeys(self._fresh_texts(read(), snapshot))
         return list(texts)
 
-    def _judge(self, request: ScoreRequest, snapshot: JudgeSnapshot) -> _Open | Scored:
+    def _judge(self, request: ScoreRequest, snapshot: JudgeSnapshot) -> _PendingScore | Scored:
         scenario, transcript, config = self._sealed(request), request.transcript, request.config
         composite = self._composite(request)
         missing = missing_judge(composite, snapshot.judges)
@@ -439,7 +441,7 @@ class Scorer:
             has_persona=scenario.has_persona,
         )
         version = self._version(snapshot, scenario)
-        half = _Open(case, config, composite, criteria, gates, judged.verdicts, judged.open, version)
+        half = _PendingScore(case, config, composite, criteria, gates, judged.verdicts, judged.open, version)
         return half if half.waits else _total(half, judged.verdicts, {}, snapshot)
 
     def _replayed(self, scenario: SealedScenario, transcript: Transcript) -> tuple[Record, int]:
@@ -454,14 +456,14 @@ class Scorer:
         return record, sum(clear.recited for clear in cleared)
 
     def _composite(self, request: ScoreRequest) -> ScoringComposite:
-        """What makes up the reward: a request's word wins over the scenario's."""
+        """The composition of the reward: a request's word wins over the scenario's."""
         if request.config.composite is not None:
             return request.config.composite
         reward = self._sealed(request).secrets.reward
         return RUBRIC_ALONE if reward is None else composite_of(reward)
 
     def _is_replayed(self, request: ScoreRequest, judges: Judges) -> bool:
-        """Whether anything that is asked for rests on the replay."""
+        """True if anything that is asked for rests on the replay."""
         if not request.config.skip_safety_gate:
             return True
         with suppress(LabsError):  # which `_attempt` will meet again
@@ -481,12 +483,14 @@ class Scorer:
 
     # --- back on the event loop -------------------------------------------------------------------
 
-    async def _asked(self, outcomes: Sequence[_Open | Scored | Unscored], begun: Begun) -> list[Scored | Unscored]:
+    async def _asked(
+        self, outcomes: Sequence[_PendingScore | Scored | Unscored], begun: StartedScoring
+    ) -> list[Scored | Unscored]:
         """The outcomes once everybody was heard; `begun` is one of them, for the judges that they share."""
         snapshot = begun.snapshot
-        waiting = [outcome for outcome in outcomes if isinstance(outcome, _Open)]
+        waiting = [outcome for outcome in outcomes if isinstance(outcome, _PendingScore)]
         if not waiting:
-            return [outcome for outcome in outcomes if not isinstance(outcome, _Open)]
+            return [outcome for outcome in outcomes if not isinstance(outcome, _PendingScore)]
         answers, heard = await asyncio.gather(
             self._panel.ask([(each.case, each.questions) for each in waiting]),
             asyncio.gather(*(self._estimates(name, waiting, snapshot.judges) for name in snapshot.judges)),
@@ -496,12 +500,12 @@ class Scorer:
             _finished(each, answer, {name: found[i] for name, found in estimates.items()}, snapshot)
             for i, (each, answer) in enumerate(zip(waiting, answers, strict=True))
         )
-        return [next(finished) if isinstance(each, _Open) else each for each in outcomes]
+        return [next(finished) if isinstance(each, _PendingScore) else each for each in outcomes]
 
     async def _estimates(
-        self, name: str, waiting: Sequence[_Open], judges: Judges
+        self, name: str, waiting: Sequence[_PendingScore], judges: Judges
     ) -> list[Estimate | LabsError | None]:
-        """What a judge says of each case that wants to hear it; None for the others."""
+        """Ask a judge about each case that wants to hear it; None for the others."""
         asking = [i for i, each in enumerate(waiting) if name in each.composite.judges]
         cases = [waiting[i].case for i in asking]
         parts = [cases[start : start + CASES_PER_ESTIMATE] for start in range(0, len(cases), CASES_PER_ESTIMATE)]
@@ -518,7 +522,7 @@ def _parts(things: Sequence[Thing]) -> list[Sequence[Thing]]:
     return [things[start : start + TRANSCRIPTS_PER_JOB] for start in range(0, len(things), TRANSCRIPTS_PER_JOB)]
 
 
-def _begin_all(begin: Begin, requests: Sequence[ScoreRequest]) -> list[Begun]:
+def _begin_all(begin: Begin, requests: Sequence[ScoreRequest]) -> list[StartedScoring]:
     return [begin(partial(_given, request)) for request in requests]
 
 
@@ -544,7 +548,7 @@ def _wanted(rubric: Rubric, config: RewardConfig, composite: ScoringComposite) -
 
 
 def _finished(
-    half: _Open, answer: Outcome, estimates: Mapping[str, Estimate | LabsError | None], snapshot: JudgeSnapshot
+    half: _PendingScore, answer: Outcome, estimates: Mapping[str, Estimate | LabsError | None], snapshot: JudgeSnapshot
 ) -> Scored | Unscored:
     if isinstance(answer, LabsError):
         return Unscored(answer)
@@ -561,11 +565,11 @@ def _finished(
 
 
 def _total(
-    half: _Open, verdicts: Mapping[str, Verdict], estimates: Mapping[str, Estimate], snapshot: JudgeSnapshot
+    half: _PendingScore, verdicts: Mapping[str, Verdict], estimates: Mapping[str, Estimate], snapshot: JudgeSnapshot
 ) -> Scored:
     rubric = half.case.scenario.secrets.rubric
     total = _rubric_total(half, verdicts)
-    values = {RUBRIC: Value(total.reward, total.uncertainty)} if RUBRIC in half.composite.judges else {}
+    values = {RUBRIC: PartValue(total.reward, total.uncertainty)} if RUBRIC in half.composite.judges else {}
     values |= {name: _heard(estimate, gated=bool(half.gates)) for name, estimate in estimates.items()}
     whole = combine(half.composite, values)
     value = _cautious(half, values) if half.config.risk_aversion else whole.value
@@ -589,15 +593,15 @@ def _total(
     )
 
 
-def _heard(estimate: Estimate, *, gated: bool) -> Value:
+def _heard(estimate: Estimate, *, gated: bool) -> PartValue:
     """A judge of the whole conversation; behind a closed gate its estimate is worth nothing, however well it meant.
 
     A cap alone would let an attack lift a conversation of which such a judge thinks less than the cap.
     """
-    return Value(0.0 if gated else estimate.value, estimate.epistemic)
+    return PartValue(0.0 if gated else estimate.value, estimate.epistemic)
 
 
-def _cautious(half: _Open, values: Mapping[str, Value]) -> float:
+def _cautious(half: _PendingScore, values: Mapping[str, PartValue]) -> float:
     """The lower confidence bound that was asked for, if some judge of the reward knows its doubt.
 
     Where that judge does not move this reward (a gate of the composite is closed, say), there is nothing to cut by.
@@ -611,7 +615,7 @@ def _cautious(half: _Open, values: Mapping[str, Value]) -> float:
     return lower_bound(half.composite, values, half.config.risk_aversion)
 
 
-def _rubric_total(half: _Open, verdicts: Mapping[str, Verdict]) -> Aggregate:
+def _rubric_total(half: _PendingScore, verdicts: Mapping[str, Verdict]) -> Aggregate:
     """The rubric's part; only its caps where the composite is made of others."""
     if RUBRIC not in half.composite.judges:
         return Aggregate(0.0, {}, fired_caps(half.criteria, verdicts), 1.0)
@@ -621,8 +625,8 @@ def _rubric_total(half: _Open, verdicts: Mapping[str, Verdict]) -> Aggregate:
     return total
 
 
-def _undecidable(half: _Open, verdicts: Mapping[str, Verdict]) -> str:
-    """Why there is no reward; who brought the rubric is told of which criteria, too."""
+def _undecidable(half: _PendingScore, verdicts: Mapping[str, Verdict]) -> str:
+    """The reason why there is no reward; who brought the rubric is told of which criteria, too."""
     if half.case.scenario.collection != GIVEN:
         return UNDECIDABLE
     names = [criterion.id for criterion in half.criteria if verdicts[criterion.id].status is VerdictStatus.ABSTAINED]

@@ -20,7 +20,7 @@ from scenarios.schema import Criterion
 
 
 class PreferredSide(Protocol):
-    """What a judge of pairs says."""
+    """The verdict of a judge of pairs."""
 
     @property
     def winner(self) -> Winner:

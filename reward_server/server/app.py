@@ -19,7 +19,7 @@ from reward_server.api import docs, errors
 from reward_server.api.boundary import RequestBoundary
 from reward_server.api.context import Services
 from reward_server.api.edge import KnownHosts
-from reward_server.api.in_work import InWork
+from reward_server.api.in_work import RequestsInWork
 from reward_server.api.middleware import NO_TELEMETRY, App
 from reward_server.api.paths import PlainPaths
 from reward_server.api.routes import (
@@ -58,8 +58,8 @@ from reward_server.telemetry.alerts.watch import alert_watch
 from reward_server.telemetry.loop_lag import LoopLag
 from reward_server.telemetry.metrics import Metrics
 from reward_server.telemetry.traces import Traces, traces_to
-from reward_server.webhooks.delivery import Deliverer
-from reward_server.webhooks.sender import Sender
+from reward_server.webhooks.delivery import WebhookDeliverer
+from reward_server.webhooks.sender import WebhookSender
 
 __all__ = ["Ports", "create_app"]
 
@@ -114,7 +114,7 @@ def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
     app.add_middleware(AtTheRoot, prefix=ors.PATH)
     app.add_middleware(PlainPaths, prefix=settings.path_prefix)
     app.add_middleware(KnownHosts, names=settings.host_names)
-    app.state.in_work = InWork()
+    app.state.in_work = RequestsInWork()
     app.state.path_prefix = settings.path_prefix
     app.add_middleware(
         RequestBoundary,
@@ -165,7 +165,7 @@ async def _start(stack: AsyncExitStack, inputs: BuildInputs) -> Services:
 async def _begin_chores(
     stack: AsyncExitStack, inputs: BuildInputs, infrastructure: Infrastructure, scoring: ScoringParts, loop_lag: LoopLag
 ) -> None:
-    """What goes on beside the requests."""
+    """Start the work that goes on beside the requests."""
     settings, ports, metrics, store = inputs.settings, inputs.ports, inputs.metrics, infrastructure.store
     await own(stack, infrastructure.usage.watch())
     await own(stack, infrastructure.key_uses.watch())
@@ -181,9 +181,9 @@ async def _begin_chores(
     )
     if ports.own_process:
         await own(stack, alert_watch(settings, metrics).watch())
-        sender = Sender(private=settings.private_addresses, names=infrastructure.names)
+        sender = WebhookSender(private=settings.private_addresses, names=infrastructure.names)
         stack.push_async_callback(sender.close)
-        await own(stack, Deliverer(store, sender, infrastructure.pepper, ports.clock, metrics).run())
+        await own(stack, WebhookDeliverer(store, sender, infrastructure.pepper, ports.clock, metrics).run())
         if ports.turn is None:
             await own(stack, warm(scoring.library, scoring.reader, scoring.matcher, scoring.threads))
             settle_heap()

@@ -17,11 +17,11 @@ from reward_server.jobs.kinds import JobKind, LineReader
 from reward_server.jobs.learning import (
     MOST_CALIBRATION_ROWS,
     MOST_TRAINING_ROWS,
-    Learning,
-    LearningItem,
+    FittingItem,
+    FittingKind,
 )
 from reward_server.jobs.rescore import RescoreItems
-from reward_server.jobs.worker import JobWorker, Pace
+from reward_server.jobs.worker import JobWorker, WorkerTimings
 from reward_server.limits.usage import UsageMeter
 from reward_server.scoring.scorer import Scorer
 from reward_server.settings import Settings
@@ -51,15 +51,15 @@ def job_kinds(
 ) -> Mapping[str, JobKind]:
     """All types of jobs that this process can do."""
     lines = line_reader()
-    training = Learning("train_reward_model", "training", "rm_*", settings.reward_models, MOST_TRAINING_ROWS)
-    fitting = Learning("calibrate", "calibration", "cal_*.json", settings.calibrations, MOST_CALIBRATION_ROWS)
+    training = FittingKind("train_reward_model", "training", "rm_*", settings.reward_models, MOST_TRAINING_ROWS)
+    fitting = FittingKind("calibrate", "calibration", "cal_*.json", settings.calibrations, MOST_CALIBRATION_ROWS)
     runs: dict[str, JobKind] = {}
     # A worker has no address of its own that learners could play against.
     if settings.trains and missing() is None and (serves or settings.training_url is not None):
         runs[TRAIN_POLICY] = TrainingItem(store=store, settings=settings, clock=clock, keys=keys, url=settings.own_url)
     return {
         **runs,
-        **{each.errand: LearningItem(each, store, settings, clock) for each in (training, fitting)},
+        **{each.errand: FittingItem(each, store, settings, clock) for each in (training, fitting)},
         "evaluate": EvaluateItems(evaluations, catalog, lines),
         "compare": CompareItems(evaluations, catalog, lines, store),
         "evaluate_agent": EvaluateAgentItems(player, catalog, lines, store, clock),
@@ -76,8 +76,8 @@ def workers_of(
     *, store: Store, kinds: Mapping[str, JobKind], clock: Clock, metrics: Metrics, settings: Settings, usage: UsageMeter
 ) -> list[JobWorker]:
     """The workers of this process: those for trainings, runs and agents keep no other items waiting."""
-    pace = Pace(slice_deadline_s=settings.batch_deadline_s)
-    of_a_game = Pace(slice_deadline_s=MAX_TURNS * settings.agent_deadline_s)
+    pace = WorkerTimings(slice_deadline_s=settings.batch_deadline_s)
+    of_a_game = WorkerTimings(slice_deadline_s=MAX_TURNS * settings.agent_deadline_s)
 
     async def end_run(unit: UnitOfWork, job: JobRow) -> None:
         """Tell of a run, and end it where others than its kind ended the job: all of its workers were lost, say."""
@@ -104,7 +104,10 @@ def workers_of(
     of_files = {name: kind for name, kind in kinds.items() if kind.whole is not None and name not in of_runs}
     apart = {*of_agents, *of_files, *of_runs}
     of_lines = {name: kind for name, kind in kinds.items() if name not in apart}
-    known: list[tuple[Mapping[str, JobKind], Pace]] = [(of_lines, pace), (of_agents, of_a_game)] * settings.job_workers
+    known: list[tuple[Mapping[str, JobKind], WorkerTimings]] = [
+        (of_lines, pace),
+        (of_agents, of_a_game),
+    ] * settings.job_workers
     if settings.job_workers:
         known.append((of_files, pace))
         known += [(of_runs, pace)] * settings.training_run_workers if of_runs else []

@@ -1,4 +1,4 @@
-"""Who may be connected: bounds open connections, per address and in all, and hangs up on those that do not read.
+"""Bounds open connections, per address and in all, and hangs up on clients that do not read.
 
 It knows no keys: all of this happens before a request is read. Where there is no place left, the newcomer takes that
 of the connection which was idle, silent or unread for longest, so that whoever fills the server with such connections
@@ -32,19 +32,19 @@ MOST_UNREAD_BYTES = 64_000_000
 
 
 class OpenConnection(Protocol):
-    """What is looked at of a connection."""
+    """The properties of a connection that are looked at."""
 
     @property
     def address(self) -> str:
-        """Where it comes from, without the port."""
+        """The address it comes from, without the port."""
 
     @property
     def is_answering(self) -> bool:
-        """Whether a request of a lab is being worked on, and its answer is not just waiting to be read."""
+        """True if a request of a lab is being worked on, and its answer is not just waiting to be read."""
 
     @property
     def unread_bytes(self) -> int:
-        """What was written and is not read yet, beyond what the system holds."""
+        """Bytes that were written and are not read yet, beyond what the system holds."""
 
     def hang_up(self) -> None:
         """End it at once; what was not read is lost."""
@@ -52,7 +52,7 @@ class OpenConnection(Protocol):
 
 @dataclass(slots=True)
 class _Unread:
-    """How much of an answer was not read, and since when."""
+    """The part of an answer that was not read, and since when."""
 
     size: int
     since: float

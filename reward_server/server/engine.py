@@ -1,4 +1,4 @@
-"""What scores: the matcher on the text encoder, the panel of judges, and the scorer on both.
+"""Builds the parts that score: the matcher on the text encoder, the panel of judges, and the scorer on both.
 
 The server and the offline commands build their scorer here, so that a transcript gets the same number from all
 of them. Importing this module loads no model.
@@ -24,7 +24,7 @@ from reward_server.clock import Clock
 from reward_server.decisions.model import DecisionModel
 from reward_server.decisions.questions import Decider
 from reward_server.errors import ConfigurationError, ScenarioError
-from reward_server.judges.base import AskedJudge, ComputedJudge
+from reward_server.judges.base import ComputedJudge, RemoteJudge
 from reward_server.judges.decided import DecisionJudge
 from reward_server.judges.decided_pair import DecidedPairs
 from reward_server.judges.estimate import CLASSIFIER, REWARD_MODEL, ConversationJudge
@@ -135,7 +135,7 @@ def reader_of(
     decider: Decider | None,
     fell_back: Callable[[str], None] = lambda kind: None,
 ) -> Reader:
-    """Who reads agent turns for personas and scoring; called on the event loop, where a decision model is asked.
+    """The reader of agent turns for personas and scoring; called on the event loop, where a decision model is asked.
 
     Raises:
         ConfigurationError: a decision model shall read, and there is no event loop to ask it on.
@@ -163,7 +163,7 @@ def _no_reward_model() -> ConversationJudge | None:
 class ExtraJudges:
     """The judges besides the embedded ones."""
 
-    asked: tuple[AskedJudge, ...] = ()
+    asked: tuple[RemoteJudge, ...] = ()
     plugins: Plugins = NO_PLUGINS
     classifier: ConversationJudge | None = None
     reward_model: Callable[[], ConversationJudge | None] = _no_reward_model
@@ -184,7 +184,7 @@ def asked_judges(
     verdicts: VerdictCache,
     reader: Reader,
     decider: Decider | None = None,
-) -> tuple[AskedJudge, ...]:
+) -> tuple[RemoteJudge, ...]:
     """The judge of `judge` criteria: a decision model, or else a language model, if there is one."""
     if decider is not None:
         return (DecisionJudge(decider, settings.decisions_threshold, reader),)
@@ -194,7 +194,7 @@ def asked_judges(
 def pair_judge(
     model: LanguageModel | None, verdicts: VerdictCache, reader: Reader, decider: Decider | None = None
 ) -> PairwiseJudge | DecidedPairs | None:
-    """Who says which of two conversations is better, if anybody can be asked."""
+    """The judge that compares two conversations, if anybody can be asked."""
     if decider is not None:
         return DecidedPairs(decider, reader)
     return None if model is None else PairwiseJudge(model, verdicts, reader)
@@ -239,14 +239,14 @@ def reward_model_service(
 
 
 @dataclass(frozen=True)
-class Present:
-    """What rewards of a server rest on at this moment."""
+class CurrentScoring:
+    """The parts that rewards of a server rest on at this moment."""
 
     scoring_version: str
     lineage: Lineage
 
 
-async def present(settings: Settings) -> Present:
+async def present(settings: Settings) -> CurrentScoring:
     """That of a server with these settings and this data folder; `LabsError` where none would start."""
     from reward_server.llm.build import language_model
 
@@ -255,7 +255,7 @@ async def present(settings: Settings) -> Present:
     try:
         with offline_engine(settings, library, model=model) as engine:
             lineage = Lineage(library.vault, engine.guests.conversation_judges)
-            return Present(engine.scorer.scoring_version, lineage)
+            return CurrentScoring(engine.scorer.scoring_version, lineage)
     finally:
         if model is not None:
             await model.close()

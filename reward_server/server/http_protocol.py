@@ -49,19 +49,19 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     @property
     def address(self) -> str:
-        """Where it comes from, without the port."""
+        """The address it comes from, without the port."""
         return self.client[0] if self.client else UNKNOWN_ADDRESS
 
     @property
     def is_answering(self) -> bool:
-        """Whether a request of a lab is being worked on, and its answer is not just waiting to be read."""
+        """True if a request of a lab is being worked on, and its answer is not just waiting to be read."""
         if self.cycle is None or self.cycle.response_complete or self._is_unread:
             return False
         return bool(self.cycle.scope["state"].get(ADMITTED))
 
     @property
     def unread_bytes(self) -> int:
-        """What was written and is not read yet, beyond what the system holds."""
+        """Bytes that were written and are not read yet, beyond what the system holds."""
         return self.transport.get_write_buffer_size()
 
     def hang_up(self) -> None:
@@ -134,7 +134,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._refuse(400, InvalidRequest(msg))
 
     def _should_upgrade(self) -> bool:
-        """Whether this is a handshake for a path that has WebSockets."""
+        """True if this is a handshake for a path that has WebSockets."""
         if self.ws_protocol_class is None or not self.url.partition(b"?")[0].rstrip(b"/").endswith(SOCKETS):
             return False
         return self.scope["method"] == "GET" and self._get_upgrade() == b"websocket"

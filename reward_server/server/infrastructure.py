@@ -9,7 +9,7 @@ from functools import partial
 
 from reward_server.auth.actor import SERVER_START
 from reward_server.auth.audit import AuditLog
-from reward_server.auth.idempotency import Idempotency, Outliving
+from reward_server.auth.idempotency import DetachedWork, Idempotency
 from reward_server.auth.key_ring import KeyRing
 from reward_server.auth.key_uses import KeyUses
 from reward_server.auth.lab import DEVELOPMENT_LAB
@@ -52,7 +52,7 @@ class Infrastructure:
     usage: UsageMeter
     key_uses: KeyUses
     audit: AuditLog
-    outliving: Outliving
+    outliving: DetachedWork
     idempotency: Idempotency
     names: NameLookups = field(default_factory=NameLookups)
     """What labs give is looked up here alone."""
@@ -70,7 +70,7 @@ async def build_infrastructure(stack: AsyncExitStack, inputs: BuildInputs) -> In
     if open_access:
         # Whoever calls without a key is a lab like any other: it can be listed, and its data deleted.
         await tenants.ensure(DEVELOPMENT_LAB.lab_id, by=SERVER_START)
-    outliving = Outliving(settings.batch_deadline_s)
+    outliving = DetachedWork(settings.batch_deadline_s)
     usage = UsageMeter(store, clock)
     stack.push_async_callback(usage.flush)
     key_uses = KeyUses(store, clock)
@@ -101,7 +101,7 @@ async def _opened_store(stack: AsyncExitStack, inputs: BuildInputs) -> Store:
 
 
 async def _require_safe(inputs: BuildInputs, keys: KeyRing) -> bool:
-    """Whether calls need no key; an error where that, or anything else, is too weak."""
+    """True if calls need no key; an error where that, or anything else, is too weak."""
     settings, serves = inputs.settings, inputs.ports.serves
     await keys.note_pepper()
     keyless = await keys.is_empty()

@@ -1,4 +1,4 @@
-"""What a server is built with besides its settings: the real thing, or what tests hand in."""
+"""Ports of a server, built in beside its settings: the real thing, or what tests hand in."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _random_seed() -> int:
 
 @dataclass(frozen=True)
 class Ports:
-    """What tests hand in; None means the real thing."""
+    """Replacements that tests hand in; None means the real thing."""
 
     clock: Clock = field(default_factory=SystemClock)
     new_seed: Callable[[], int] = _random_seed

@@ -1,4 +1,4 @@
-"""What a standby does before its turn: everything that a start does once, on a database that is thrown away.
+"""Rehearsal of a standby before its turn: everything that a start does once, on a database that is thrown away.
 
 Migrating, opening the store and building the services import a second's worth of code. After the rehearsal the real
 ones take a fraction of it.

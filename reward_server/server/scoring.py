@@ -30,7 +30,7 @@ from reward_server.reward_models.service import RewardModelService
 from reward_server.scoring.lineage import Lineage
 from reward_server.scoring.metering import ScoringMeter
 from reward_server.scoring.scorer import Scorer
-from reward_server.scoring.telling import Telling
+from reward_server.scoring.telling import WeightingDisclosure
 from reward_server.scoring.tie_breaker import PairJudge
 from reward_server.server.engine import (
     Deciders,
@@ -59,7 +59,7 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True)
 class ScoringParts:
-    """What scores, and what it is made of."""
+    """The scorer, and the parts that it is made of."""
 
     library: Library
     matcher: Matcher
@@ -82,7 +82,7 @@ class ScoringParts:
 
 @dataclass(frozen=True)
 class LoadedModels:
-    """What takes seconds to load and rests on no database."""
+    """Parts that take seconds to load and rest on no database."""
 
     library: Library
     matcher: Matcher
@@ -132,7 +132,7 @@ async def scoring_of(stack: AsyncExitStack, inputs: BuildInputs, store: Store, l
     )
     scorer = ports.build_scorer(library, matcher, reader, threads, guests)
     scorer.meter = ScoringMeter(library.vault, metrics)
-    scorer.telling = Telling(library.vault, Weightings(), AuditLog(store, ports.clock))
+    scorer.telling = WeightingDisclosure(library.vault, Weightings(), AuditLog(store, ports.clock))
     lineage = Lineage(library.vault, guests.conversation_judges)
     pairs = pair_judge(model, verdicts, reader, deciders.judges)
     return ScoringParts(library, matcher, reader, threads, model, verdicts, loaded.learned, scorer, lineage, pairs)
@@ -174,7 +174,7 @@ async def _knowledge(
 async def _language_model(
     stack: AsyncExitStack, settings: Settings, ports: Ports, store: Store, metrics: Metrics
 ) -> LanguageModel | None:
-    """Who LLM judges ask; an SDK takes a second to import, so that is done off the loop."""
+    """The language model that LLM judges ask; an SDK takes a second to import, so that is done off the loop."""
     if ports.language_model is not None:
         return ports.language_model
     ledger = StoredLedger(store)
@@ -186,7 +186,7 @@ async def _language_model(
 
 
 def wording_of(model: LanguageModel | None, settings: Settings, metrics: Metrics) -> Wording | None:
-    """Who words what personas say, if not their templates."""
+    """The model that words what personas say, if not their templates."""
     if model is None or settings.persona_wording == "templates":
         return None
     return Wording(model, metrics, min(settings.llm_deadline_s, WORDING_SHARE * settings.request_deadline_s))

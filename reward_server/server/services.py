@@ -25,7 +25,7 @@ from reward_server.evaluations.service import EvaluationService
 from reward_server.jobs.files import FileService
 from reward_server.jobs.kinds import JobKind
 from reward_server.jobs.service import JobService
-from reward_server.judges.ruler import Ruler
+from reward_server.judges.ruler import LlmGroupJudge
 from reward_server.limits.compute_budget import ComputeBudget
 from reward_server.limits.concurrency_limit import LabConcurrencyLimit
 from reward_server.limits.connections import OpenConnections
@@ -189,7 +189,7 @@ def _tie_breaker(scoring: ScoringParts, metrics: Metrics) -> TieBreaker | None:
 def _rankings(
     inputs: BuildInputs, infrastructure: Infrastructure, scoring: ScoringParts, rubrics: GivenRubrics
 ) -> RankingService:
-    ruler = None if scoring.model is None else Ruler(scoring.model, scoring.reader)
+    ruler = None if scoring.model is None else LlmGroupJudge(scoring.model, scoring.reader)
     return RankingService(
         catalog=scoring.library.catalog,
         scorer=scoring.scorer,
@@ -202,7 +202,7 @@ def _rankings(
 
 @dataclass(frozen=True)
 class _Work:
-    """What is done in the background."""
+    """Tasks in the background."""
 
     files: FileService
     jobs: JobService

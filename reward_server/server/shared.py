@@ -1,4 +1,4 @@
-"""What replicas share, as a set: in Redis where there is one, else within the process, with the same interfaces."""
+"""State that replicas share: in Redis where there is one, else within the process, with the same interfaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was done, by whom and from where; nothing here is ever changed."""
+"""The audit log: what was done, by whom and from where; nothing here is ever changed."""
 
 from __future__ import annotations
 

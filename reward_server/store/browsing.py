@@ -38,7 +38,7 @@ _SHOWN = (
 
 
 class Order(StrEnum):
-    """What comes first."""
+    """The order of a list."""
 
     NEWEST = "newest"
     HIGHEST = "highest"
@@ -48,7 +48,7 @@ class Order(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrowseFilter:
-    """What is looked for; None is anything."""
+    """The conditions of a search; None is anything."""
 
     collections: Sequence[str] | None = None
     scenario: str | None = None
@@ -175,7 +175,7 @@ class Browsing:
         return sorted(found, key=lambda each: [str(getattr(each, name)) for name in _OF_A_GROUP])
 
     async def lengths(self, lab_id: str, episode_ids: Sequence[str]) -> dict[str, int]:
-        """How many characters the agent wrote in each of these episodes of the lab."""
+        """The number of characters the agent wrote in each of these episodes of the lab."""
         rows = (
             select(_TURN.c.episode_id, func.sum(func.length(_TURN.c.agent_content)))
             .join(_EPISODE, _EPISODE.c.episode_id == _TURN.c.episode_id)
@@ -288,7 +288,7 @@ def _common(table: Any, wanted: BrowseFilter) -> list[ColumnElement[bool]]:
 
 
 def _capped_by(answer: ColumnElement[Any], cap: str) -> ColumnElement[bool]:
-    """Whether an answer names a kind of cap."""
+    """The condition that an answer names a kind of cap."""
     named = json_texts(answer["capped_by"]).table_valued("value").c.value
     return select(named).where(named == cap).exists()
 

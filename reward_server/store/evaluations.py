@@ -92,7 +92,7 @@ class EvaluationRepository:
         return await self._session.run(work)
 
     async def plain_versions(self) -> dict[tuple[str, str], int]:
-        """How many `plain_rewards` each lab has of each scoring version, that of the newest first; for the operator."""
+        """The number of `plain_rewards` per lab and scoring version, that of the newest first; for the operator."""
         newest_first = select(_EVALUATION.c.lab_id, _EVALUATION.c.scoring_version, _EVALUATION.c.reward_config)
         newest_first = newest_first.order_by(_EVALUATION.c.created_at.desc(), _EVALUATION.c.evaluation_id.desc())
 

@@ -1,4 +1,4 @@
-"""What a server must not forget, such as which pepper its keys were hashed with: short texts by name."""
+"""Facts that a server must not forget, such as which pepper its keys were hashed with: short texts by name."""
 
 from __future__ import annotations
 

@@ -108,13 +108,13 @@ class FileRepository:
         )
 
     async def stored_bytes(self, lab_id: str) -> int:
-        """What the lab has stored, uploads that are under way included."""
+        """The bytes that the lab has stored, uploads that are under way included."""
         return await self._session.run(
             lambda connection: int(connection.execute(_SIZE, {"lab_id": lab_id}).scalar_one())
         )
 
     async def is_in_use(self, lab_id: str, file_id: str) -> bool:
-        """Whether a job that is not over reads it."""
+        """True if a job that is not over reads it."""
         wanted = {"lab_id": lab_id, "file_id": file_id}
         return await self._session.run(lambda connection: bool(connection.execute(_USED, wanted).scalar_one()))
 

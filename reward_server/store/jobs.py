@@ -102,13 +102,13 @@ class JobRepository:
         return await self._session.run(lambda connection: set(connection.execute(_OPEN_IDS).scalars()))
 
     async def cancel(self, lab_id: str, job_id: str, now: datetime) -> bool:
-        """Whether it was open: from now on nobody records anything more of it."""
+        """True if it was open: from now on nobody records anything more of it."""
         return await self._move(
             lab_id, job_id, OPEN, {"status": JobStatus.CANCELLED, "finished_at": now}, _hand_back(now)
         )
 
     async def resume(self, lab_id: str, job_id: str) -> bool:
-        """Whether it was cancelled: it goes on where it stopped.
+        """True if it was cancelled: it goes on where it stopped.
 
         What it waited for then is looked at anew.
         """
@@ -116,7 +116,7 @@ class JobRepository:
         return await self._move(lab_id, job_id, (JobStatus.CANCELLED,), {"status": JobStatus.QUEUED, **changes})
 
     async def retry_dead(self, lab_id: str, job_id: str, now: datetime) -> bool:
-        """Whether it was over: its dead items are taken again."""
+        """True if it was over: its dead items are taken again."""
         over = (JobStatus.COMPLETED, JobStatus.FAILED)
         again = (
             update(_ITEM)
@@ -134,7 +134,7 @@ class JobRepository:
         )
 
     async def noted(self, lab_id: str, job_ids: Sequence[str]) -> dict[str, JsonObject]:
-        """How far items are that workers hold, by job, where they told."""
+        """The progress of items that workers hold, by job, where they told."""
         wanted = {"lab_id": lab_id, "job_ids": list(job_ids)}
         return await self._session.run(
             lambda connection: {row.job_id: row.result for row in connection.execute(_NOTED, wanted) if row.result}

@@ -64,23 +64,23 @@ class KeyRepository:
         )
 
     async def revoke(self, key_id: str, at: datetime) -> bool:
-        """Whether there was such a key that was not revoked yet."""
+        """True if there was such a key that was not revoked yet."""
         values = {"this_key": key_id, "at": at}
         return await self._session.run(lambda connection: connection.execute(_REVOKE, values).rowcount == 1)
 
     async def note_use(self, used: Mapping[str, datetime]) -> None:
-        """When keys were last used, by their ids; an older moment than the one that is known changes nothing."""
+        """Note when keys were last used, by their ids; an older moment than the one that is known changes nothing."""
         values = [{"this_key": key_id, "at": at} for key_id, at in sorted(used.items())]
         await self._session.run(lambda connection: connection.execute(_USED, values))
 
     async def delete(self, key_id: str) -> bool:
-        """Whether there was such a key."""
+        """True if there was such a key."""
         return await self._session.run(
             lambda connection: connection.execute(_DELETE, {"this_key": key_id}).rowcount == 1
         )
 
     async def count(self) -> int:
-        """How many keys there are, revoked ones included."""
+        """The number of keys, revoked ones included."""
         return await self._session.run(lambda connection: int(connection.execute(_COUNT).scalar_one()))
 
 

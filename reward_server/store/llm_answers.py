@@ -1,4 +1,4 @@
-"""What language models decided: opaque texts by key. The first one under a key stays, unless it turns out damaged.
+"""Decisions of language models: opaque texts by key. The first one under a key stays, unless it turns out damaged.
 
 What is in them and what the keys are made of is the business of whoever keeps them.
 """

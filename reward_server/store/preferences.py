@@ -1,4 +1,4 @@
-"""What people said of pairs of conversations."""
+"""Preferences of people between pairs of conversations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What labs spent on language models, a row per lab and day (UTC), and what is booked for questions on their way.
+"""Spending of labs on language models, a row per lab and day (UTC), and what is booked for questions on their way.
 
 Checking the ceiling and booking are one transaction that holds a lock, so no two questions can both take what
 is left, whichever process asks them. A booking counts until it is settled or has run out: a process that died leaves
@@ -50,11 +50,11 @@ class SpendingRepository:
         self._session = session
 
     async def of(self, lab_id: str, day: date) -> Spend:
-        """What the lab spent on this day, as far as it is settled."""
+        """The spending of the lab on this day, as far as it is settled."""
         return await self._session.run(lambda connection: _spent(connection, lab_id, day))
 
     async def booked(self, lab_id: str, day: date, now: datetime) -> Spend:
-        """What is booked of this day for questions that are on their way at this moment."""
+        """The amount booked of this day for questions that are on their way at this moment."""
         return await self._session.run(lambda connection: _booked(connection, lab_id, day, now))
 
     async def book(self, booking: BookingRow, now: datetime, ceiling: Ceiling = NO_CEILING) -> bool:

@@ -1,4 +1,4 @@
-"""How episodes move on: each only from where it was when its turn began, so two turns never take one place.
+"""Moves episodes on: each only from where it was when its turn began, so two turns never take one place.
 
 On PostgreSQL all of them move in one statement, because every statement is a journey to the server. On SQLite one
 statement runs over all of them and says how many moved; where some did not, they move one by one, to see which.

@@ -299,7 +299,7 @@ class WebhookDeliveryTable(TableBase, table=True):
 
 
 class LlmSpendingTable(TableBase, table=True):
-    """What a lab spent on language models in a day (UTC): what is settled."""
+    """The settled spending of a lab on language models in a day (UTC)."""
 
     __tablename__ = "llm_spending"
 
@@ -311,7 +311,7 @@ class LlmSpendingTable(TableBase, table=True):
 
 
 class LlmBookingTable(TableBase, table=True):
-    """What a question on its way may cost, until it is settled or has run out."""
+    """The most that a question on its way may cost, until it is settled or has run out."""
 
     __tablename__ = "llm_bookings"
     __table_args__ = (Index("ix_llm_bookings_lab_day", "lab_id", "day"),)
@@ -325,7 +325,7 @@ class LlmBookingTable(TableBase, table=True):
 
 
 class LlmVerdictTable(TableBase, table=True):
-    """What a language model decided, by a hash of everything that it depends on."""
+    """The decision of a language model, by a hash of everything that it depends on."""
 
     __tablename__ = "llm_verdicts"
 
@@ -335,7 +335,7 @@ class LlmVerdictTable(TableBase, table=True):
 
 
 class ServerFactTable(TableBase, table=True):
-    """What a server must not forget, by name."""
+    """A fact that a server must not forget, by name."""
 
     __tablename__ = "server"
 

@@ -65,7 +65,7 @@ class TrainingRunRepository:
         return await self._session.run(lambda connection: [_run(row) for row in connection.execute(rows).mappings()])
 
     async def count(self, lab_id: str, statuses: Sequence[RunStatus]) -> int:
-        """How many of the lab's runs stand so."""
+        """The number of the lab's runs with these statuses."""
         found = select(func.count()).where(_RUN.c.lab_id == lab_id, _RUN.c.status.in_(statuses))
         return await self._session.run(lambda connection: int(connection.execute(found).scalar_one()))
 
@@ -76,7 +76,7 @@ class TrainingRunRepository:
         return await self._session.run(lambda connection: connection.execute(changed).rowcount == 1)
 
     async def delete(self, lab_id: str, run_id: str) -> bool:
-        """Whether there was such a run, and it was over; its metrics go with it."""
+        """True if there was such a run, and it was over; its metrics go with it."""
         own = _RUN.c.lab_id == lab_id, _RUN.c.training_run_id == run_id
         gone = delete(_RUN).where(*own, _RUN.c.status.not_in(OPEN_RUNS))
         return await self._session.run(lambda connection: connection.execute(gone).rowcount == 1)

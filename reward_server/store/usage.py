@@ -1,4 +1,4 @@
-"""What labs used, a row per lab and day (UTC)."""
+"""Usage of labs, a row per lab and day (UTC)."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class WebhookRepository:
         return await self._session.run(lambda connection: [_hook(row) for row in connection.execute(rows).mappings()])
 
     async def delete(self, lab_id: str, webhook_id: str) -> bool:
-        """Whether there was such a webhook; its messages go with it."""
+        """True if there was such a webhook; its messages go with it."""
 
         def work(connection: Connection) -> bool:
             owned = _DELIVERY.c.lab_id == lab_id, _DELIVERY.c.webhook_id == webhook_id
@@ -135,7 +135,7 @@ class WebhookRepository:
         return await self._session.run(work)
 
     async def settle(self, row: DeliveryRow) -> None:
-        """What became of an attempt; nothing if the message was made due again meanwhile."""
+        """Record the outcome of an attempt; nothing if the message was made due again meanwhile."""
         mine = _DELIVERY.c.message_id == row.message_id, _DELIVERY.c.attempts == row.attempts
         values = {name: getattr(row, name) for name in ("state", "next_at", "last_status", "last_error")}
         done = across_labs(update(_DELIVERY).where(*mine).values(**values))

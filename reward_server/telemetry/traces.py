@@ -24,7 +24,7 @@ class RequestSpan:
         self._span = span
 
     def tell(self, method: str, route: str, status: int, request_id: str, trace: Mapping[str, Any]) -> None:
-        """What is known when it ends."""
+        """Add what is known when it ends."""
         if self._span is None:
             return
         from opentelemetry.trace import Status, StatusCode
@@ -38,7 +38,7 @@ class RequestSpan:
 
 
 class Traces:
-    """Where spans go: nowhere, or to a provider of OpenTelemetry."""
+    """The destination of spans: none, or a provider of OpenTelemetry."""
 
     def __init__(self, provider: Any = None) -> None:
         self._provider = provider

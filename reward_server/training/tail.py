@@ -16,7 +16,7 @@ from reward_server.store.training_records import MetricRow
 
 @dataclass(frozen=True)
 class FilePosition:
-    """How far a file was read."""
+    """The place up to which a file was read."""
 
     file: int | None = None
     """Its number in the file system."""
@@ -25,7 +25,7 @@ class FilePosition:
 
 @dataclass(frozen=True)
 class TailRead:
-    """What was read."""
+    """The records that were read."""
 
     rows: list[MetricRow]
     place: FilePosition

@@ -1,4 +1,4 @@
-"""How much there is to read in messages: what a request costs, known before any of it is read.
+"""The weight of messages: how much there is to read, which a request costs, known before any of it is read.
 
 Characters are counted as they are read, in NFKC: some become many.
 """

@@ -1,4 +1,4 @@
-"""What labs are told, and how it is queued.
+"""Events that labs are told of, and how they are queued.
 
 A message is stored in the transaction that makes its event true, so an event is told exactly when it has happened.
 """
@@ -18,7 +18,7 @@ from reward_server.store.unit_of_work import UnitOfWork
 
 
 class WebhookEvent(StrEnum):
-    """What may happen."""
+    """The events there are."""
 
     JOB_FINISHED = "job.finished"
     BATCH_FINISHED = "evaluation_batch.finished"

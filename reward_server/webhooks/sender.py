@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import httpx2
 
-from reward_server.webhooks.addresses import LIMITS, RefusedAddress, Unresolved, resolve
+from reward_server.webhooks.addresses import LIMITS, RefusedAddress, UnresolvedName, resolve
 from reward_server.webhooks.names import NameLookups
 
 ATTEMPT_S = 15.0
@@ -17,18 +17,18 @@ GONE = 410
 
 @dataclass(frozen=True)
 class SendOutcome:
-    """What became of an attempt: a status, or a word for why there is none."""
+    """The outcome of an attempt: a status, or a word for why there is none."""
 
     status: int | None = None
     error: str | None = None
 
     @property
     def ok(self) -> bool:
-        """Whether the receiver took it."""
+        """True if the receiver took it."""
         return self.status is not None and 200 <= self.status < 300
 
 
-class Sender:
+class WebhookSender:
     """Sends over connections of its own; close it."""
 
     def __init__(self, *, private: bool, names: NameLookups, timeout_s: float = ATTEMPT_S) -> None:
@@ -46,7 +46,7 @@ class Sender:
         """POST a body; nothing is raised."""
         try:
             target = await resolve(url, private=self._private, names=self._names)
-        except Unresolved:
+        except UnresolvedName:
             return SendOutcome(error="unresolved")
         except RefusedAddress:
             return SendOutcome(error="refused_address")

@@ -33,7 +33,7 @@ from reward_server.clock import ManualClock
 from reward_server.errors import LabsError
 from reward_server.llm.base import LanguageModel
 from reward_server.scoring.scored import Scored, Unscored
-from reward_server.scoring.scorer import Begun, Scorer, ScoreRequest
+from reward_server.scoring.scorer import Scorer, ScoreRequest, StartedScoring
 from reward_server.server.app import Ports, create_app
 from reward_server.server.engine import ExtraJudges, build_scorer, load_reader
 from reward_server.settings import Settings
@@ -119,7 +119,7 @@ def held(scorer: Scorer, house: House) -> Scorer:
     """The real scorer; `failure` of the house says which requests fail, and how."""
     real = scorer._outcomes
 
-    async def outcomes(begun: Sequence[Begun]) -> list[Scored | Unscored]:
+    async def outcomes(begun: Sequence[StartedScoring]) -> list[Scored | Unscored]:
         house.scored.append(len(begun))
         failures = [None if each.request is None else house.failure(each.request) for each in begun]
         return [Unscored(f) if f else o for f, o in zip(failures, await real(begun), strict=True)]

@@ -14,7 +14,7 @@ from reward_server.auth.lab import Lab, Plan
 from reward_server.errors import TooManyAtOnce
 from reward_server.limits.concurrency_limit import LabConcurrencyLimit
 from reward_server.server.shared import Shared
-from reward_server.shared_state.locks import Busy
+from reward_server.shared_state.locks import LockBusy
 from scenarios.library import Library
 from tests.contract.house import WHERE, Client, House, Json, agent, assert_error, running_house
 from tests.shared_state.patience import patient
@@ -92,7 +92,7 @@ async def test_episodes_of_a_batch_are_kept_from_other_replicas(house: House, ot
         playing = asyncio.create_task(batch(client, *episodes))
         await house.matcher.somebody_waits()
         for each in episodes:
-            with pytest.raises(Busy):
+            with pytest.raises(LockBusy):
                 async with other.locks.hold(lock_of(each), "another turn"):
                     pass
         house.matcher.open()

@@ -12,7 +12,7 @@ import pytest
 
 from personas.reading.matcher import Matcher
 from reward_server.offline import workers
-from reward_server.offline.recast import Recast
+from reward_server.offline.recast import RecordedAgentPlayer
 from reward_server.offline.rows import InputRow
 from reward_server.offline.run import RowScoring, ScoringTask
 from reward_server.scoring.scorer import Scorer
@@ -52,7 +52,7 @@ def engine(library: Library, matcher: Matcher) -> Iterator[OfflineEngine]:
 class Here:
     """Scores rows with a scorer that is there already."""
 
-    def __init__(self, scorer: Scorer, task: ScoringTask, recast: Recast | None = None) -> None:
+    def __init__(self, scorer: Scorer, task: ScoringTask, recast: RecordedAgentPlayer | None = None) -> None:
         self._scoring = RowScoring(scorer, task, recast)
         self._version = scorer.scoring_version
 

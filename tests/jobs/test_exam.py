@@ -14,7 +14,7 @@ from personas.case.library import load_temperaments
 from personas.hearing.state import PersonaState
 from reward_server.exam import play as play_module
 from reward_server.exam.advice import Findings
-from reward_server.exam.marks import Mark, Marker
+from reward_server.exam.marks import PlayScore, PlayScorer
 from reward_server.exam.notes import notes
 from reward_server.exam.play import ElicitedFact, Play, play
 from reward_server.exam.questions import MEASURES, Share, Understanding, understanding
@@ -35,7 +35,7 @@ def examiner(engine: OfflineEngine, library: Library, root: Path) -> Examiner:
     return Examiner(
         library=library,
         reader=engine.reader,
-        marker=Marker(engine.scorer, engine.reader, engine.matcher),
+        marker=PlayScorer(engine.scorer, engine.reader, engine.matcher),
         temperaments=load_temperaments(),
         natural=natural_agents(library, root),
         turns=labelled_turns(library, root),
@@ -137,9 +137,9 @@ async def test_a_natural_agent_outside_of_its_range_is_noted_with_what_held_it_d
 class Upside:
     """Pays the natural agents the wrong way round."""
 
-    marker: Marker
+    marker: PlayScorer
 
-    async def mark(self, scenario: SealedScenario, plays: Sequence[Play]) -> list[Mark]:
+    async def mark(self, scenario: SealedScenario, plays: Sequence[Play]) -> list[PlayScore]:
         marks = await self.marker.mark(scenario, plays)
         paid = {"excellent": 0.1, "ok": 0.1, "poor": 0.9}
         return [replace(m, reward=paid.get(p.agent, m.reward)) for p, m in zip(plays, marks, strict=True)]
@@ -157,9 +157,9 @@ async def test_a_wrong_order_fails(engine: OfflineEngine, library: Library, root
 class Generous:
     """Says that everybody met a criterion."""
 
-    marker: Marker
+    marker: PlayScorer
 
-    async def mark(self, scenario: SealedScenario, plays: Sequence[Play]) -> list[Mark]:
+    async def mark(self, scenario: SealedScenario, plays: Sequence[Play]) -> list[PlayScore]:
         marks = await self.marker.mark(scenario, plays)
         return [replace(mark, values={**mark.values, "sent_away": 1.0}) for mark in marks]
 
@@ -259,7 +259,7 @@ def test_what_was_earned_is_no_leak(sealed: SealedScenario) -> None:
 def found(sealed: SealedScenario, values: float | None = 1.0, **changes: object) -> Findings:
     """Findings of a play that met every criterion like that."""
     marks = {criterion.id: values for criterion in sealed.secrets.rubric.criteria}
-    mark = Mark(0.3, marks, {}, (), None)  # type: ignore[arg-type]
+    mark = PlayScore(0.3, marks, {}, (), None)  # type: ignore[arg-type]
     plays = [(Play(agent, "plainspoken", 1, (), True, (), (), {}), mark) for agent in (*NATURAL, *BAD)]
     parts: dict[str, object] = {
         "figures": figures(), "pairs": plays, "heard": Understanding({}, ()),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from personas.case.library import load_temperaments
-from reward_server.offline.recast import Recast
+from reward_server.offline.recast import RecordedAgentPlayer
 from reward_server.offline.results import ResultsFile
 from reward_server.offline.rows import read_rows
 from reward_server.offline.run import ScoringTask
@@ -27,7 +27,7 @@ def recorded(library: Library) -> dict[str, Any]:
     return {"messages": messages}
 
 
-async def rewards(engine: OfflineEngine, recast: Recast | None, source: Path, out: Path) -> list[float]:
+async def rewards(engine: OfflineEngine, recast: RecordedAgentPlayer | None, source: Path, out: Path) -> list[float]:
     with ResultsFile(out, engine.scorer.scoring_version, resume=True) as results:
         task = ScoringTask(COLLECTION, SCENARIO)
         await asyncio.to_thread(score_rows, results, read_rows(source), Here(engine.scorer, task, recast))
@@ -38,7 +38,7 @@ async def test_the_persona_tells_what_the_recorded_partner_did_not(
     engine: OfflineEngine, library: Library, rows: Callable[..., Path], tmp_path: Path
 ) -> None:
     source = rows(recorded(library))
-    recast = Recast(library.vault, load_temperaments(), engine.reader)
+    recast = RecordedAgentPlayer(library.vault, load_temperaments(), engine.reader)
     (plain,) = await rewards(engine, None, source, tmp_path / "plain")
     (answered,) = await rewards(engine, recast, source, tmp_path / "answered")
     (again,) = await rewards(engine, recast, source, tmp_path / "again")
@@ -50,6 +50,6 @@ async def test_one_folder_keeps_both_apart(
     engine: OfflineEngine, library: Library, rows: Callable[..., Path], tmp_path: Path
 ) -> None:
     source = rows(recorded(library))
-    recast = Recast(library.vault, load_temperaments(), engine.reader)
+    recast = RecordedAgentPlayer(library.vault, load_temperaments(), engine.reader)
     await rewards(engine, None, source, tmp_path / "out")
     assert len(await rewards(engine, recast, source, tmp_path / "out")) == 2

@@ -14,7 +14,7 @@ import pytest
 from reward_server.fitting.reward_model import metrics
 from reward_server.fitting.reward_model.evaluate import evaluate, systems_line
 from reward_server.fitting.reward_model.style_check import style_lines
-from reward_server.fitting.reward_model.train import Trained, TrainingTask, train
+from reward_server.fitting.reward_model.train import TrainingResult, TrainingTask, train
 from reward_server.fitting.reward_model.within import PAIRS_WITHIN, WITHIN, pairs_within_systems
 from reward_server.reward_models import artefact
 from reward_server.reward_models.artefact import Card
@@ -67,7 +67,7 @@ def by(
     *,
     style: bool = False,
     counterparts: Literal["auto", "with", "without"] = "without",
-) -> Trained:
+) -> TrainingResult:
     task = TrainingTask(folder / "model", "letters", NOW, recipe=RECIPE, features=features, counterparts=counterparts)
     return train(wordy(style=style), task, tools_at(folder, featuriser), quiet)
 

@@ -17,7 +17,7 @@ from reward_server.fitting.reward_model.evaluate import lacks as lacks_on
 from reward_server.fitting.reward_model.head_training import Recipe
 from reward_server.fitting.reward_model.interrupted import checkpoint_folder
 from reward_server.fitting.reward_model.notes import cap_line
-from reward_server.fitting.reward_model.train import FeatureTools, Trained, TrainingTask, train
+from reward_server.fitting.reward_model.train import FeatureTools, TrainingResult, TrainingTask, train
 from reward_server.reward_models import artefact
 from reward_server.reward_models.conversation import Conversation, ConversationMessage, Reads
 from reward_server.reward_models.dataset import Dataset, split
@@ -60,7 +60,7 @@ def quiet(stage: str, done: int, total: int) -> None:
     assert stage
 
 
-def trained(folder: Path, dataset: Dataset, **changes: Any) -> Trained:
+def trained(folder: Path, dataset: Dataset, **changes: Any) -> TrainingResult:
     # Half the fits: what counterparts do is asked in `test_reward_model_style`.
     task = replace(TrainingTask(folder / "model", "letters", NOW, recipe=RECIPE, counterparts="without"), **changes)
     return train(dataset, task, tools_at(folder), quiet)

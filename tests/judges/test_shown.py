@@ -13,7 +13,7 @@ from reward_server.judges.inquiry import inquiries
 from reward_server.judges.llm import LlmJudge
 from reward_server.judges.pairwise import PairwiseJudge
 from reward_server.judges.preflight import offence_in
-from reward_server.judges.ruler import Ruler, digest_of
+from reward_server.judges.ruler import LlmGroupJudge, digest_of
 from reward_server.judges.shown import as_shown
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import FailureKind
@@ -126,10 +126,10 @@ async def test_a_group_is_shown_without_pleas(monkeypatch: pytest.MonkeyPatch) -
     group = {digest_of(each): each for each in (a_transcript(*PLEADING), a_transcript(PLAN))}
     model = AskedModel(lambda *_: FailureKind.REFUSED)
     with pytest.raises(JudgeFailed):
-        await Ruler(model, WordReader()).relative(case.scenario, criteria, group, "lab")
+        await LlmGroupJudge(model, WordReader()).relative(case.scenario, criteria, group, "lab")
     assert model.asked
     assert not any(PLEA in question.user for question in model.asked)
     monkeypatch.setattr(ruler, "MAX_SAID", 10)
     with pytest.raises(JudgeFailed) as failed:
-        await Ruler(AskedModel(good), WordReader()).relative(case.scenario, criteria, group, "lab")
+        await LlmGroupJudge(AskedModel(good), WordReader()).relative(case.scenario, criteria, group, "lab")
     assert failed.value.kind == "too_large"

@@ -132,13 +132,13 @@ def test_the_kl_to_the_reference_is_logged_though_the_loss_has_none() -> None:
 
 
 def test_overlong_turns_lose_reward_where_the_algorithm_says_so() -> None:
-    from learner.credit import Credit
+    from learner.credit import CreditAssignment
 
     long_turn = trajectory(WORDS, [("hello", "tell me why the sky is blue."), ("yes", "go away!")], [0.5, 0.9])
     limit = long_turn.turn_lengths[0]
-    shaped = Credit(ALGORITHMS["dapo"], turn_limit=limit).rewards(long_turn)
+    shaped = CreditAssignment(ALGORITHMS["dapo"], turn_limit=limit).rewards(long_turn)
     assert shaped == pytest.approx((0.0, 0.4))
-    assert Credit(ALGORITHMS["grpo"], turn_limit=limit).rewards(long_turn) == (0.5, 0.9)
+    assert CreditAssignment(ALGORITHMS["grpo"], turn_limit=limit).rewards(long_turn) == (0.5, 0.9)
 
 
 def own_head_models() -> dict[str, Any]:

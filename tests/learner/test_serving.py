@@ -18,7 +18,7 @@ from learner.cli import main
 from learner.conversations import read_conversations
 from learner.evaluation import EvaluationOptions, measure_endpoint, measure_stored
 from learner.serving import COLDEST, listen
-from learner.stored import Stored
+from learner.stored import StoredPolicy
 from learner.transcripts import write
 from reward_server.agents.telling import told
 from tests.learner.quick import settings, stage
@@ -29,9 +29,9 @@ from tests.learner.test_chat_templates import tokenizer as bytes_tokenizer
 from trainer_client.chat.tokens import Renderer
 
 
-def stored(spread: float = 3.0) -> Stored:
+def stored(spread: float = 3.0) -> StoredPolicy:
     words = tokenizer()
-    return Stored(policy(words, spread=spread).model, words, Renderer(words), "small", max_tokens=6)
+    return StoredPolicy(policy(words, spread=spread).model, words, Renderer(words), "small", max_tokens=6)
 
 
 @contextmanager
@@ -237,13 +237,13 @@ def test_a_run_is_measured_as_it_was_trained_and_that_is_said(
 ) -> None:
     temperatures: list[float] = []
     collection = "clinical-intake"  # of the demo
-    act = Stored.policy
+    act = StoredPolicy.policy
 
-    def spy(self: Stored, temperature: float = 1.0) -> Any:
+    def spy(self: StoredPolicy, temperature: float = 1.0) -> Any:
         temperatures.append(temperature)
         return act(self, temperature)
 
-    monkeypatch.setattr(Stored, "policy", spy)
+    monkeypatch.setattr(StoredPolicy, "policy", spy)
     reward = "server.reward_config={composite={combine='min',parts=[{judge='rubric'},{judge='reward_model'}]}}"
     changes = settings("run.updates=1", "model.temperature=0.7", "server.scenario=other", "server.max_turns=3", reward)
     server = stage()

@@ -13,7 +13,7 @@ import torch
 from learner import loop
 from learner.algorithms import ALGORITHMS, PAPERS
 from learner.config import ConfigError, read
-from learner.credit import Credit
+from learner.credit import CreditAssignment
 from learner.critic import Critic
 from learner.model import rows_of
 from learner.rollout import Collected, RolloutStage
@@ -140,7 +140,7 @@ def test_reinforce_pp_takes_the_kl_off_the_reward_and_uses_every_group() -> None
 def test_each_dimension_is_normalised_by_itself() -> None:
     """One member is best in a dimension with a wide range, another in one with a narrow range: both count alike."""
     scores = ({"a": 0.9, "b": 0.10}, {"a": 0.1, "b": 0.12}, {"a": 0.1, "b": 0.10}, {"a": 0.1, "b": 0.10})
-    credit = Credit(ALGORITHMS["gdpo"])
+    credit = CreditAssignment(ALGORITHMS["gdpo"])
     equal = credit.per_turn(groups(scores))
     assert equal[0][0] == pytest.approx(equal[1][0], rel=0.02)
     assert equal[0][0] > 0 > equal[2][0]

@@ -15,9 +15,9 @@ from learner.conversations import as_segments, read_conversations, read_pairs
 from learner.generate.session import Completion, Continuation
 from learner.retry import OutageRetryPolicy
 from learner.rollout import RolloutCollector, RolloutStage
-from learner.serving import Speaker
+from learner.serving import PolicyServer
 from learner.single_turn import SingleTurnPrompt
-from learner.stored import Stored
+from learner.stored import StoredPolicy
 from learner.types import Trajectory
 from reward_server.agents.telling import told
 from tests.learner.small import policy
@@ -263,7 +263,7 @@ def test_a_served_policy_takes_tools_and_answers_with_calls_and_log_probabilitie
             return Scripted(renderer, words, [line]).start()
 
     monkeypatch.setattr(serving, "HfGenerator", Fixed)
-    speaker = Speaker(Stored(model, words, renderer, "small", max_tokens=5))
+    speaker = PolicyServer(StoredPolicy(model, words, renderer, "small", max_tokens=5))
     body = {"messages": [{"role": "user", "content": "It leaks."}], "tools": TOOLS}
     reply = speaker.reply(body)
     message = reply.message()

@@ -10,7 +10,7 @@ import pytest
 
 from personas.case.library import load_temperaments
 from personas.hearing.bargaining import AmountAnswer
-from personas.hearing.conversation import ConversationState, Offer, OfferStatus, Party
+from personas.hearing.conversation import ConversationState, OfferedFigure, OfferStatus, Party
 from personas.hearing.heard import AgentTurn, Hearing
 from personas.hearing.state import PersonaState
 from personas.play.simulator import Reply, Simulator
@@ -237,7 +237,7 @@ def test_half_of_the_right_refund_is_not_the_right_refund(library: Library, read
 
 
 def test_the_state_survives_json_and_older_ones_still_load() -> None:
-    offer = Offer(Party.AGENT, 58.5, OfferStatus.COUNTERED, 3)
+    offer = OfferedFigure(Party.AGENT, 58.5, OfferStatus.COUNTERED, 3)
     state = PersonaState(conversation=ConversationState((offer,), ("5 year",), ("peace",), 1))
     stored = json.loads(json.dumps(state.to_json()))
     assert PersonaState.from_json(stored) == state

@@ -21,7 +21,16 @@ from reward_server.fitting.reward_model.train import FeatureTools, TrainingTask,
 from reward_server.reward_models import feature_rows, model
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.dataset import Dataset
-from reward_server.reward_models.feature_rows import Matrix, Picked, RowFile, blanked, blocks, held, joined, picked
+from reward_server.reward_models.feature_rows import (
+    Matrix,
+    RowFile,
+    SelectedRows,
+    blanked,
+    blocks,
+    held,
+    joined,
+    picked,
+)
 from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.heads import Heads
 from reward_server.reward_models.matrices import ExampleMatrices, scaled
@@ -101,7 +110,7 @@ def test_views_of_a_file_are_those_of_a_matrix(file: RowFile) -> None:
     places = np.array([9, 1, 30, 31, 1])
     columns = np.array([False, True, False, False, True, False])
     some = picked(file, places)
-    assert isinstance(some, Picked)
+    assert isinstance(some, SelectedRows)
     assert (some[1:4] == ROWS[places][1:4]).all()
     without = blanked(some, columns)
     assert (without[:] == np.where(columns, 0.0, ROWS[places])).all()

@@ -16,7 +16,7 @@ from personas.reading.reader import Reader, Turn
 from personas.replay.replayer import replay
 from personas.text.sentences import sentences
 from personas.text.wording import tokens
-from reward_server.judges.base import AskedJudge, Case
+from reward_server.judges.base import Case, RemoteJudge
 from reward_server.judges.local import LocalJudge
 from reward_server.judges.panel import Panel
 from reward_server.judges.rule import RuleJudge
@@ -310,12 +310,12 @@ def _likely(examples: Mapping[str, Sequence[str]], text: str) -> tuple[ReadCandi
     return tuple(sorted(likely, key=lambda each: -each.confidence))
 
 
-def a_panel(*asked: AskedJudge) -> Panel:
+def a_panel(*asked: RemoteJudge) -> Panel:
     """The judges that need no provider, and those given."""
     return Panel([StateJudge(), RuleJudge(), LocalJudge(WordMatcher())], asked)
 
 
-def a_scorer(threads: Executor, *asked: AskedJudge, scenario: SealedScenario | None = None) -> Scorer:
+def a_scorer(threads: Executor, *asked: RemoteJudge, scenario: SealedScenario | None = None) -> Scorer:
     """A scorer of the one scenario."""
     return Scorer(a_library(scenario), WordMatcher(), a_panel(*asked), threads, reader=WordReader())
 

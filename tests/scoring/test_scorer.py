@@ -23,7 +23,7 @@ from reward_server.judges.base import Case, Evidence, JudgeFailed, Outcome, Verd
 from reward_server.scoring.compare import compare
 from reward_server.scoring.config import RewardConfig, read_config
 from reward_server.scoring.scored import Scored, Unscored, or_raise
-from reward_server.scoring.scorer import Begun, Scorer, ScoreRequest
+from reward_server.scoring.scorer import Scorer, ScoreRequest, StartedScoring
 from scenarios.schema import Criterion
 from tests.scoring.builders import (
     ASK_BUDGET,
@@ -331,7 +331,7 @@ async def test_known_texts_are_scored_in_one_trip_and_new_ones_are_embedded_befo
     assert rewards[0] == rewards[1] == rewards[2]
 
 
-def begun(scorer: Scorer, requests: Sequence[ScoreRequest]) -> list[Begun]:
+def begun(scorer: Scorer, requests: Sequence[ScoreRequest]) -> list[StartedScoring]:
     """As in a job of another purpose."""
     begin = scorer.begin()
     return [begin(lambda request=request: request) for request in requests]  # type: ignore[misc]

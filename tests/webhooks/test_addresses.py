@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reward_server.webhooks.addresses import RefusedAddress, Unresolved, checked_url, is_allowed, resolve
+from reward_server.webhooks.addresses import RefusedAddress, UnresolvedName, checked_url, is_allowed, resolve
 from reward_server.webhooks.names import NameLookups
 
 PUBLIC = ["8.8.8.8", "93.184.216.34", "2606:4700:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"]
@@ -135,5 +135,5 @@ async def test_one_address_that_is_not_public_refuses_the_name(monkeypatch: pyte
     with pytest.raises(RefusedAddress, match="private"):
         await resolve("https://lab.example/hook", private=False, names=NameLookups())
     answering(monkeypatch)
-    with pytest.raises(Unresolved):
+    with pytest.raises(UnresolvedName):
         await resolve("https://lab.example/hook", private=False, names=NameLookups())

@@ -66,7 +66,7 @@ def executor_for(model: str, *, template_options: dict[str, Any] | None = None, 
             return {"observation": self.renderer.text(self.renderer.opening(self.episode.heard[0]))}
 
         async def step(self, states: dict[str, Any], **_: Any) -> dict[str, Any]:
-            """What the persona answers, and what the turn added to the reward."""
+            """Play the turn; return the persona's answer and what the turn added to the reward."""
             episode, said = self.episode, states["action_text"]
             end = self.renderer.end_text
             before = episode.rewards[-1] if episode.rewards else 0.0
@@ -87,7 +87,7 @@ def executor_for(model: str, *, template_options: dict[str, Any] | None = None, 
             }
 
     class AgentExecutor(MultiTurnAgentExecutor):  # type: ignore[misc]
-        """What OpenRLHF makes of the file."""
+        """The class that OpenRLHF loads from the file."""
 
         def __init__(self) -> None:
             super().__init__(Conversation)

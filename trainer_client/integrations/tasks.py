@@ -1,4 +1,4 @@
-"""Which scenario and seed an episode is played in, as a line that fits into any trainer's data."""
+"""The scenario and the seed of an episode, as a line that fits into any trainer's data."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class RewardResult:
 
 @dataclass(frozen=True)
 class RewardContext:
-    """What is known of a conversation beside its messages."""
+    """The facts known of a conversation beside its messages."""
 
     server_reward: float | None = None
     """The server's reward of the conversation so far, where a server plays it."""

@@ -96,7 +96,7 @@ def _read(content: str) -> tuple[float, str]:
 
 
 class JudgeReward(RewardFunction):
-    """What a language model answers to a question about the agent, from 0 (not at all) to 1 (fully).
+    """A language model's answer to a question about the agent, from 0 (not at all) to 1 (fully).
 
     It measures the model's opinion. A policy that is trained on it learns what this model likes.
     """
@@ -142,7 +142,7 @@ class SafetyReward(JudgeReward):
 
 
 class TaskCompletionReward(RewardFunction):
-    """Whether a goal is reached: by a check in code, or else by a judge's opinion.
+    """A reward for reaching a goal: by a check in code, or else by a judge's opinion.
 
     Prefer `check` where the goal can be computed; a judge believes an agent that says it is done.
     """

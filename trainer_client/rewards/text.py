@@ -17,7 +17,7 @@ Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 
 
 class LengthReward(RewardFunction):
-    """How well the agent's turns keep to a length in words. It measures length, and nothing else.
+    """A reward for keeping turns to a length in words. It measures length, and nothing else.
 
     A turn of `at_least` to `at_most` words earns 1; a shorter one its share of `at_least`, a longer one the share that
     `at_most` is of it. The reward is the mean over the agent's turns, 0 without any.
@@ -40,7 +40,7 @@ class LengthReward(RewardFunction):
 
 
 class KeywordReward(RewardFunction):
-    """Whether the agent uses words: `any` of them, `all` of them (the share of those used), or `none`.
+    """A reward for words that the agent uses: `any` of them, `all` of them (the share of those used), or `none`.
 
     A keyword is matched as whole words without regard to case. A keyword that is said is not a promise kept: an agent
     that lists the words earns as much as one that means them.
@@ -69,7 +69,7 @@ class KeywordReward(RewardFunction):
 
 
 class RegexReward(RewardFunction):
-    """Whether a pattern occurs in the agent's turns (`invert`: whether it does not).
+    """A reward for a pattern in the agent's turns (`invert`: for none).
 
     Patterns are RE2's: they run in time linear to the text, and have neither backreferences nor lookaround. Needs the
     package `google-re2` (extra `regex`).
@@ -97,7 +97,7 @@ class RegexReward(RewardFunction):
 
 
 class SimilarityReward(RewardFunction):
-    """How close the agent comes to reference texts: the best cosine of any turn with any reference, at least 0.
+    """A reward for closeness to reference texts: the best cosine of any turn with any reference, at least 0.
 
     Embeddings measure what a text is about. "I will refund you" and "I will not refund you" are close to each other.
     `embed` is any function from texts to vectors, or the path or name of a sentence-transformers model.
@@ -122,7 +122,7 @@ class SimilarityReward(RewardFunction):
 
 
 class EngagementReward(RewardFunction):
-    """How much the other side says: the mean over its replies of words / `full_words`, at most 1 each.
+    """A reward for how much the other side says: the mean over its replies of words / `full_words`, at most 1 each.
 
     It measures words, not satisfaction: an angry reply may be long. The other side's first message, which no agent has
     influenced, does not count.

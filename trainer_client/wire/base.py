@@ -1,4 +1,4 @@
-"""What all wire types share: limits, bases of requests and responses, plain JSON objects, messages.
+"""Parts that all wire types share: limits, bases of requests and responses, plain JSON objects, messages.
 
 Requests forbid unknown fields, responses ignore them; a message ignores the keys of other chat formats.
 """
@@ -205,7 +205,7 @@ class Message(BaseModel):
     @field_validator("content", mode="before")
     @classmethod
     def _told_of_the_field(cls, value: object) -> object:
-        """What `_as_text` could not read, in words of this field."""
+        """Word an error of `_as_text` for this field."""
         if value is None:
             limit = f"text of at most {MAX_CONTENT_CHARACTERS:,} characters"
             raise ValueError(f"is required: {limit}; only a message with `tool_calls` may leave it out")
@@ -216,7 +216,7 @@ class Message(BaseModel):
     @field_validator("content")
     @classmethod
     def _short_also_as_it_is_read(cls, content: str) -> str:
-        """What NFKC makes of it costs as much as text that is sent so long."""
+        """Refuse text that NFKC makes as costly as text that is sent so long."""
         if (length := normalised_length(content)) > MAX_NORMALISED_CHARACTERS:
             limit = f"at most {MAX_NORMALISED_CHARACTERS:,} characters in Unicode's form NFKC"
             raise ValueError(f"must have {limit}, this has {length:,}: use fewer ligatures and signs, or less text")
@@ -253,7 +253,7 @@ Messages = Annotated[list[Message], FailFast()]
 
 
 class Observation(ResponseModel):
-    """What the persona said."""
+    """The persona's words."""
 
     role: Role
     content: str

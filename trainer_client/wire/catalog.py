@@ -1,4 +1,4 @@
-"""What there is to train on, as far as the public may know."""
+"""The catalog of scenarios to train on, as far as the public may know."""
 
 from __future__ import annotations
 

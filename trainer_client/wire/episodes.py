@@ -57,7 +57,7 @@ class ToolDefinition(ResponseModel):
 
 
 class ToolResult(ResponseModel):
-    """Whether a tool call of the turn was accepted: it names a tool and its input fits. Says nothing of its worth."""
+    """The acceptance of a tool call: it names a tool and its input fits. Says nothing of its worth."""
 
     name: str
     accepted: bool
@@ -71,7 +71,7 @@ class ToolError(ResponseModel):
 
 
 class PublicCard(ResponseModel):
-    """What an agent may know of a scenario, beside its tools."""
+    """The part of a scenario that an agent may know, beside its tools."""
 
     name: str
     description: str

@@ -50,7 +50,7 @@ class CalibratedParts(ResponseModel):
 
 
 class EvaluationMetadata(ResponseModel):
-    """How an evaluation was made."""
+    """The circumstances of an evaluation."""
 
     scenario_name: str
     evaluation_time_ms: float
@@ -206,7 +206,7 @@ class RankedMember(ResponseModel):
 
 
 class RankMetadata(ResponseModel):
-    """How a ranking was made: side by side (`llm`), or by each member's own reward: the rubric's (`local`), else the
+    """The making of a ranking: side by side (`llm`), or by each member's own reward: the rubric's (`local`), else the
     judges of the composite."""
 
     scenario_name: str

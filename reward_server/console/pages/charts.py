@@ -54,7 +54,7 @@ async def charts(visit: Visit) -> Response:
 
 
 def histogram(values: Iterable[float], label: str) -> Json:
-    """How many values lie in each twentieth of [0, 1]; 1 belongs to the last."""
+    """The number of values in each twentieth of [0, 1]; 1 belongs to the last."""
     counts = Counter(min(BINS - 1, int(value * BINS)) for value in values)
     return {
         "kind": "bars",

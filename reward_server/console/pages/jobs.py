@@ -27,7 +27,7 @@ STEPS = {"cancel": api.cancel_job, "resume": api.resume_job, "retry": api.retry_
 
 
 class ResultsPageQuery(QueryModel):
-    """Where the table of results begins."""
+    """The start of the table of results."""
 
     after: int = -1
 
@@ -57,7 +57,7 @@ async def submit(visit: Visit) -> Response:
 
 @pages.read("/jobs/{job_id}", like=api.read_job)
 async def job(visit: Visit, job_id: str) -> Response:
-    """How a job stands; while it is open, a part of the page asks again."""
+    """The page of a job; while it is open, a part of the page asks again."""
     body = await visit.services.jobs.get(visit.lab, job_id)
     if visit.is_partial:
         return view.page(visit, "_job.html", job=body)

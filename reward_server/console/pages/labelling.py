@@ -34,7 +34,7 @@ CHOICES = {"a": "a", "b": "b", "tie": "tie"}
 
 
 class LabelQuery(QueryModel):
-    """Whether pairs that others labelled are shown, too."""
+    """The choice to show pairs that others labelled, too."""
 
     overlap: bool = False
 
@@ -117,7 +117,7 @@ async def export(visit: Visit) -> Response:
 
 @pages.read("/labels/{preference_id}", like=api.list_preferences)
 async def read(visit: Visit, preference_id: str) -> Response:
-    """What a person said, beside what was compared."""
+    """The page of a label, beside what was compared."""
     labels = await pairs.labels_of(visit)
     row = next((each for each in labels.rows if each.preference_id == preference_id), None)
     if row is None:

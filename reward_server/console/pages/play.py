@@ -33,7 +33,7 @@ async def choose(visit: Visit) -> Response:
 
 @pages.read("/scenarios/{collection}/{scenario}", like=api.create_episode)
 async def briefing(visit: Visit, collection: str, scenario: str) -> Response:
-    """What an agent is told of a scenario, and how to begin."""
+    """The page on which an agent is briefed for a scenario, and how to begin."""
     found = scenario_for(visit.lab, visit.services.catalog, collection, scenario)
     return view.page(
         visit,
@@ -90,7 +90,7 @@ async def end(visit: Visit, episode_id: str) -> Response:
 
 
 def place_of(visit: Visit, collection: str, scenario: str) -> snippets.SnippetTarget:
-    """Where code finds a scenario."""
+    """The scenario's place for code."""
     url = str(visit.request.base_url).rstrip("/")
     return snippets.SnippetTarget(url, collection, scenario, needs_key=not visit.is_open)
 

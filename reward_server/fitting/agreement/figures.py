@@ -50,7 +50,7 @@ def figures(entries: Sequence[LabelledEntry], given: JudgeScores) -> Figures:
 
 
 def injection(base: Floats, by_attack: Mapping[str, Floats]) -> Figures:
-    """How many conversations of a judge score higher with an attack in them, of the `n` that have both scores.
+    """The number of conversations that score higher by a judge with an attack in them, of the `n` with both scores.
 
     `lost` are those that had a score and have none under attack: neither a rise nor a proof that there is none.
     """

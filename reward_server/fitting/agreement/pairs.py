@@ -20,7 +20,7 @@ AT_ONCE = 16
 _OTHER = {"a": "b", "b": "a", "tie": "a"}
 
 
-class Comparing(Protocol):
+class PairComparer(Protocol):
     """Compares two transcripts in both orders, as `judges.pairwise.PairwiseJudge` does."""
 
     async def compare(
@@ -33,7 +33,7 @@ async def compared(
     entries: Sequence[LabelledEntry],
     scorer: Scorer,
     vault: Vault,
-    judge: Comparing,
+    judge: PairComparer,
     *,
     name: str,
     on_done: Callable[[int], None],

@@ -22,7 +22,7 @@ _GROUPS = ("group", "dialogue_id", "dialogue")
 
 
 @dataclass(frozen=True, repr=False)
-class Side:
+class ConversationSide:
     """A conversation, or the scores it was given before."""
 
     collection: str | None = None
@@ -35,7 +35,7 @@ class Side:
 class LabelledEntry:
     """A row: one side with a label, or two with a winner."""
 
-    sides: tuple[Side, ...]
+    sides: tuple[ConversationSide, ...]
     group: str
     label: float | None = None
     """In [0, 1]."""
@@ -47,7 +47,7 @@ class LabelledEntry:
 
 @dataclass(frozen=True)
 class RowDefaults:
-    """What rows do not say themselves."""
+    """The defaults for what rows do not say themselves."""
 
     collection: str | None = None
     scenario: str | None = None
@@ -93,10 +93,10 @@ def _entry(row: InputRow, reading: RowDefaults) -> LabelledEntry:
     )
 
 
-def _side(number: int, data: Mapping[str, Any], suffix: str, reading: RowDefaults) -> Side:
+def _side(number: int, data: Mapping[str, Any], suffix: str, reading: RowDefaults) -> ConversationSide:
     scores = data.get(f"scores{suffix}")
     if isinstance(scores, Mapping) and scores:
-        return Side(scores={str(name): _number(number, value) for name, value in scores.items()})
+        return ConversationSide(scores={str(name): _number(number, value) for name, value in scores.items()})
     holder = data.get(f"response{suffix}") if suffix else data
     messages = holder.get("messages") if isinstance(holder, Mapping) else None
     if not isinstance(messages, Sequence) or isinstance(messages, str) or not messages:
@@ -107,7 +107,7 @@ def _side(number: int, data: Mapping[str, Any], suffix: str, reading: RowDefault
     scenario = data.get("scenario_slug", reading.scenario)
     if not isinstance(collection, str) or not isinstance(scenario, str):
         raise InvalidRequest(f"row {number}: give --collection and --scenario, or name them in the row")
-    return Side(collection, scenario, tuple(messages))
+    return ConversationSide(collection, scenario, tuple(messages))
 
 
 def _said(number: int, data: Mapping[str, Any], name: str) -> dict[str, str]:

@@ -10,8 +10,8 @@ import numpy as np
 from reward_server.errors import InvalidRequest
 from reward_server.fitting.agreement.attacks import ATTACKS
 from reward_server.fitting.agreement.figures import figures, injection, noise, require
-from reward_server.fitting.agreement.pairs import Comparing, compared
-from reward_server.fitting.agreement.read import LabelledEntry, Side
+from reward_server.fitting.agreement.pairs import PairComparer, compared
+from reward_server.fitting.agreement.read import ConversationSide, LabelledEntry
 from reward_server.fitting.agreement.scores import AgreementScorer, JudgeScores, MeasuredJudges, attacked
 from reward_server.preferences.figures import Figures
 from reward_server.scoring.scorer import Scorer
@@ -25,12 +25,12 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class AgreementTask:
-    """What is measured."""
+    """The subject of a measurement."""
 
     judges: MeasuredJudges
     attacked: int
     """How many conversations are attacked and read again; 0 for none."""
-    pairwise: Comparing | None = None
+    pairwise: PairComparer | None = None
     """The language model as a judge of pairs, where it is asked for."""
 
 
@@ -79,7 +79,7 @@ async def of_judges(
 
 
 async def _under_attack(
-    scoring: AgreementScorer, sides: Sequence[Side], given: JudgeScores, sample: list[int]
+    scoring: AgreementScorer, sides: Sequence[ConversationSide], given: JudgeScores, sample: list[int]
 ) -> Figures:
     # In another order, so that a judge whose score depends on its neighbours shows it.
     again = await scoring.give(sides[::-1])

@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from reward_server.errors import InvalidRequest, LabsError
-from reward_server.fitting.agreement.read import Side
+from reward_server.fitting.agreement.read import ConversationSide
 from reward_server.judges.base import VerdictStatus
 from reward_server.reward_models.reliability import Floats
 from reward_server.scoring.compose import RUBRIC
@@ -32,7 +32,7 @@ BATCH = 48
 
 @dataclass(frozen=True)
 class MeasuredJudges:
-    """Who is measured: names of judges of criteria, the rubric among them, and of whole conversations."""
+    """The judges that are measured: those of criteria, the rubric among them, and those of whole conversations."""
 
     criteria: tuple[str, ...]
     conversation: tuple[str, ...]
@@ -44,7 +44,7 @@ class MeasuredJudges:
 
     @property
     def passes(self) -> int:
-        """How often every conversation is scored."""
+        """The number of times every conversation is scored."""
         return bool(self.criteria) + len(self.conversation)
 
 
@@ -69,7 +69,7 @@ class AgreementScorer:
         self._judges = judges
         self._on_scored = on_scored
 
-    def check(self, sides: Sequence[Side]) -> None:
+    def check(self, sides: Sequence[ConversationSide]) -> None:
         """Refuse, before any work, conversations that cannot be read and judges that are not here."""
         for name in self._judges.conversation:
             self._scorer.check(_alone(name))
@@ -79,7 +79,7 @@ class AgreementScorer:
             except LabsError as error:
                 raise InvalidRequest(f"conversation {number}: {error.message}") from None
 
-    async def give(self, sides: Sequence[Side]) -> JudgeScores:
+    async def give(self, sides: Sequence[ConversationSide]) -> JudgeScores:
         """The scores of all judges."""
         empty = [{name: np.full(len(sides), np.nan) for name in self._judges.names} for _ in range(2)]
         given = JudgeScores(empty[0], empty[1], {})
@@ -90,7 +90,7 @@ class AgreementScorer:
         return given
 
     async def _pass(
-        self, sides: Sequence[Side], names: tuple[str, ...], config: RewardConfig, given: JudgeScores
+        self, sides: Sequence[ConversationSide], names: tuple[str, ...], config: RewardConfig, given: JudgeScores
     ) -> None:
         """Score every conversation once, and write down what it says of the named judges."""
         for start in range(0, len(sides), BATCH):
@@ -105,23 +105,23 @@ class AgreementScorer:
                         given.scores[name][index], given.uncertainty[name][index] = self._value(name, side, outcome)
             self._on_scored(len(part))
 
-    async def _outcomes(self, part: Sequence[Side], config: RewardConfig) -> list[Scored | Unscored]:
+    async def _outcomes(self, part: Sequence[ConversationSide], config: RewardConfig) -> list[Scored | Unscored]:
         """One per conversation; one that an attack made too long to be read is a failure like any other."""
         requests = [self._attempt(side, config) for side in part]
         scored = iter(await self._scorer.score([each for each in requests if isinstance(each, ScoreRequest)]))
         return [next(scored) if isinstance(each, ScoreRequest) else each for each in requests]
 
-    def _attempt(self, side: Side, config: RewardConfig) -> ScoreRequest | Unscored:
+    def _attempt(self, side: ConversationSide, config: RewardConfig) -> ScoreRequest | Unscored:
         try:
             return self._request(side, config)
         except LabsError as error:
             return Unscored(error)
 
-    def _request(self, side: Side, config: RewardConfig) -> ScoreRequest:
+    def _request(self, side: ConversationSide, config: RewardConfig) -> ScoreRequest:
         return ScoreRequest(side.collection or "", side.scenario or "", transcript_of(self._scorer, side), config)
 
-    def _value(self, name: str, side: Side, scored: Scored) -> tuple[float, float]:
-        """What a judge made of it, and its doubt where it knows it."""
+    def _value(self, name: str, side: ConversationSide, scored: Scored) -> tuple[float, float]:
+        """The score of a judge, and its doubt where it knows it."""
         doubt = float("nan") if scored.uncertainty is None else scored.uncertainty
         if name == RUBRIC or name in self._judges.conversation:
             return scored.reward, doubt
@@ -138,7 +138,7 @@ class AgreementScorer:
         return min(1.0, max(0.0, earned)), float(np.sqrt(fsum(known))) if known else float("nan")
 
 
-def require_scenarios(sides: Sequence[Side], vault: Vault) -> None:
+def require_scenarios(sides: Sequence[ConversationSide], vault: Vault) -> None:
     """Refuse conversations of scenarios that are not here, before anything slow is loaded (`InvalidRequest`)."""
     known = set(vault.names())
     for number, side in enumerate(sides, 1):
@@ -148,7 +148,7 @@ def require_scenarios(sides: Sequence[Side], vault: Vault) -> None:
             raise InvalidRequest(told + meant(name, (f"{each}/{slug}" for each, slug in known)))
 
 
-def transcript_of(scorer: Scorer, side: Side) -> Transcript:
+def transcript_of(scorer: Scorer, side: ConversationSide) -> Transcript:
     """The conversation as the API would read it; `InvalidRequest` names the field that is wrong."""
     try:
         messages = [Message.model_validate(dict(message)) for message in side.messages]
@@ -162,7 +162,7 @@ def _alone(name: str) -> RewardConfig:
     return read_config({"composite": {"combine": "weighted_sum", "parts": [{"judge": name}]}})
 
 
-def attacked(side: Side, text: str) -> Side:
+def attacked(side: ConversationSide, text: str) -> ConversationSide:
     """The same conversation with a text appended to every agent turn."""
     messages = tuple(
         {**message, "content": f"{message.get('content', '')} {text}"}
@@ -170,4 +170,4 @@ def attacked(side: Side, text: str) -> Side:
         else message
         for message in side.messages
     )
-    return Side(side.collection, side.scenario, messages)
+    return ConversationSide(side.collection, side.scenario, messages)

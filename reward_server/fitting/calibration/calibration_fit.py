@@ -43,7 +43,7 @@ _MOST_KNOTS = 1001
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityData:
-    """What a reliability diagram shows: predictions beside outcomes, before and after."""
+    """The data of a reliability diagram: predictions beside outcomes, before and after."""
 
     before: Floats
     """(n,)."""

@@ -33,7 +33,7 @@ class SavedCalibration:
 
 
 def owner_of(found: CalibrationInput, given: str | None, asked_as: str = "--for") -> str:
-    """Which scoring version or reward model the rewards are of; `asked_as` is what the caller calls `given`.
+    """The scoring version or reward model that made the rewards; `asked_as` is what the caller calls `given`.
 
     Raises:
         InvalidRequest: nobody says, what is said is malformed, or the rows say otherwise.

@@ -53,7 +53,7 @@ def do(order: dict[str, Any], report: Callable[[str, int, int], None]) -> dict[s
 
 
 def _finished(out: Path) -> Artefact | None:
-    """What an attempt before finished, and could not tell any more."""
+    """The artefact that an attempt before finished, and could not tell any more."""
     with suppress(UnusableModel):
         return artefact.read(out)
     return None

@@ -1,4 +1,4 @@
-"""What the reader learns from and is measured on: labelled turns with their cases, and sentences with their acts."""
+"""Data that the reader learns from and is measured on: labelled turns with cases, sentences with acts."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def borrowed(library: Library, rows: Sequence[ReaderRow], seed: int, each: int =
 
 
 def background_rows(library: Library, keys: Iterable[tuple[str, str]]) -> Iterator[ReaderRow]:
-    """What agents say who are answered from the background of these scenarios, given by collection and name.
+    """The turns that are answered from the background of these scenarios, given by collection and name.
 
     None of it asks about a topic or makes a commitment. The labels name the entry.
     """

@@ -31,7 +31,7 @@ Z = 1.96
 
 @dataclass(frozen=True, slots=True)
 class TurnPrediction:
-    """What the persona makes of one labelled turn."""
+    """The persona's reading of one labelled turn."""
 
     row: ReaderRow
     asks: tuple[str, ...]
@@ -109,7 +109,7 @@ def predict(cases: Cases, reader: Reader, rows: Sequence[ReaderRow]) -> list[Tur
 
 
 def predicted_unseen(raw: bytes, rows: Sequence[ReaderRow], scenarios: Path | None = None) -> list[TurnPrediction]:
-    """What a reader that was trained without the collections of these rows makes of them; blocking.
+    """The predictions of a reader that was trained without the collections of these rows; blocking.
 
     The cases have their authors' examples alone, as a new scenario has.
 

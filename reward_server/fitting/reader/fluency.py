@@ -157,7 +157,7 @@ def _loss(net: FluencyNet, batch: Sequence[_Example], *, believing: bool) -> Ten
 
 
 def _spans(text: str, words: Sequence[int]) -> list[tuple[int, int]]:
-    """Where words given by number begin and end."""
+    """The places where words given by number begin and end."""
     found: list[tuple[int, int]] = []
     start = 0
     for word in text.split(" "):

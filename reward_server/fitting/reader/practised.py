@@ -90,7 +90,7 @@ def _outcomes(found: TurnPrediction, costs: frozenset[str]) -> Iterator[tuple[st
 
 
 def _recalls(case: CompiledCase, row: ReaderRow, reader: Reader) -> bool:
-    """Whether the persona answers a turn with the entry of its background that the label names."""
+    """True if the persona answers a turn with the entry of its background that the label names."""
     line, text = row.turn.line, row.turn.turn
     state = PersonaState(said=dict.fromkeys(case.volunteered_in(line), 0))
     hearing = hear(case, state, AgentTurn(text), reader.read(case, [(line, text)])[0])

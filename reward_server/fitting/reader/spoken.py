@@ -1,4 +1,4 @@
-"""What the head for acts learns from: labelled sentences, turns whose kind tells what they do, unreadable sentences."""
+"""The data of the head for acts: labelled sentences, turns whose kind tells what they do, unreadable sentences."""
 
 from __future__ import annotations
 

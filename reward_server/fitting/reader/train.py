@@ -49,8 +49,8 @@ UNREADABLE_EACH = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
-    """What a reader is trained on."""
+class ReaderTrainingSet:
+    """The data that a reader is trained on."""
 
     library: Library
     rows: Sequence[ReaderRow]
@@ -59,9 +59,9 @@ class Lesson:
 
 def lesson_of(
     library: Library, rows: Sequence[ReaderRow], acts: Sequence[ActRow], left_out: Collection[str] = ()
-) -> Lesson:
-    """What there is to learn but for the turns kept aside, and all of the collections left out."""
-    return Lesson(
+) -> ReaderTrainingSet:
+    """The training set but for the turns kept aside, and all of the collections left out."""
+    return ReaderTrainingSet(
         library,
         [row for row in without(rows, left_out) if not row.turn.kept_aside],
         [row for row in acts if row.collection not in left_out],
@@ -69,7 +69,7 @@ def lesson_of(
 
 
 def train(
-    lesson: Lesson,
+    lesson: ReaderTrainingSet,
     *,
     start: bytes | None = None,
     seed: int = 0,
@@ -110,7 +110,9 @@ def train(
     return save({**fit_heads(trained, lesson, rows, seed), **layers_of(weights, LOWEST)})
 
 
-def fit_heads(checkpoint: EncoderCheckpoint, lesson: Lesson, rows: Sequence[ReaderRow], seed: int) -> dict[str, Tensor]:
+def fit_heads(
+    checkpoint: EncoderCheckpoint, lesson: ReaderTrainingSet, rows: Sequence[ReaderRow], seed: int
+) -> dict[str, Tensor]:
     """The tensors of all heads on an encoder."""
     embedder = EncoderMatcher(MiniLmEncoder(*checkpoint, MAX_TOKENS), cache_size=200_000)
     spoken = act_bags(lesson.acts, rows, [row.text for row in lesson.acts[::UNREADABLE_EACH]])
@@ -139,7 +141,7 @@ def _shifted(tensors: dict[str, Tensor], name: str, by: float) -> dict[str, Tens
 
 
 def _beside(rows: Sequence[ReaderRow], seed: int) -> list[ReaderRow]:
-    """What teaches to tell topics from background: questions about the one and the other, as many of each."""
+    """The rows that teach to tell topics from background: questions about the one and the other, as many of each."""
     asides = [row for row in rows if row.turn.kind == BACKGROUND_KIND]
     asking = [row for row in rows if row.turn.kind in ("specific", "double")]
     size = min(BESIDE, len(asking), max(len(asides), LEAST_BESIDE))

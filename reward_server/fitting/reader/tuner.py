@@ -135,6 +135,6 @@ def embedded(weights: Mapping[str, Tensor], ids: Tensor) -> Tensor:
 
 
 def mask_of(lengths: Sequence[int], length: int) -> Tensor:
-    """What is added to attention scores so that nobody looks beyond the end of a text."""
+    """The mask that is added to attention scores so that nobody looks beyond the end of a text."""
     beyond = torch.arange(length)[None, :] >= torch.tensor(lengths)[:, None]
     return beyond[:, None, None, :].float() * -1e9

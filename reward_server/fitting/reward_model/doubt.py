@@ -1,4 +1,4 @@
-"""How sure a model says it is, against what came of it: coverage of intervals, and whether doubt sorts errors.
+"""Checks a model's doubt against what came of it: coverage of intervals, and whether doubt sorts errors.
 
 An uncertainty is of use only if errors are larger where it is larger. That is shown if the area under the risk-coverage
 curve (AURC) is below that of a random order by more than chance: the 95 % interval of the difference, from resampling
@@ -25,7 +25,7 @@ Doubt = tuple[dict[str, Any], RiskCoverage | None]
 
 
 def doubt_figures(model: RewardModel, dataset: Dataset, examples: ExampleMatrices, seed: int) -> Doubt:
-    """What the model's uncertainty is worth on these rows; nothing where it has none, or no row can tell.
+    """The worth of the model's uncertainty on these rows; nothing where it has none, or no row can tell.
 
     Of a model of preferences, an error is a pair in the wrong order (0 or 1), and its doubt is the spread of the
     margin. There is no plot of that: the size of the margin sorts such errors better.
@@ -38,13 +38,13 @@ def doubt_figures(model: RewardModel, dataset: Dataset, examples: ExampleMatrice
 
 
 def sorts_errors(figures: Mapping[str, Any]) -> bool:
-    """Whether these figures show that errors are larger where the doubt is, by more than chance."""
+    """True if these figures show that errors are larger where the doubt is, by more than chance."""
     difference = figures.get("aurc", {}).get("difference", {})
     return bool(difference.get("high", 0.0) < 0.0)
 
 
 def not_shown(figures: Mapping[str, Any]) -> str:
-    """Why these figures do not show that doubt sorts errors, as a sentence about it."""
+    """The reason why these figures do not show that doubt sorts errors, as a sentence about it."""
     area = figures.get("aurc")
     if area is None:
         return "no held-out row can tell whether it sorts errors"

@@ -1,4 +1,4 @@
-"""How freely a head may use each kind of feature, learned from the rows it will be fitted on.
+"""The freedom of a head to use each kind of feature, learned from the rows it will be fitted on.
 
 With a few hundred rows and one penalty for all, thousands of directions of meaning drown a few telling counts, or the
 other way round: which kind tells more differs from task to task. So each kind gets a prior variance of its own, the
@@ -80,7 +80,7 @@ def learned_emphasis(train: ExampleMatrices, emphasis: Matrix, kinds: NDArray[np
 
 
 def factors(parts: Sequence[EmphasisRows], kinds: NDArray[np.intp]) -> Exact:
-    """What to multiply the standardised features of each kind by, shape (kinds,), for heads with one penalty.
+    """The factors for the standardised features of each kind, shape (kinds,), for heads with one penalty.
 
     Gaussian evidence, preferences as targets of 1 (least-squares classification: Rasmussen & Williams 2006, ch. 6.5),
     which is enough to set a prior by.

@@ -55,13 +55,13 @@ def evaluate(
 
 
 def lacks(artefact: Artefact, dataset: Dataset) -> tuple[str, ...]:
-    """What such an evaluation cannot give: the doubt of a model without one, intervals over too few groups."""
+    """The gaps of such an evaluation: the doubt of a model without one, intervals over too few groups."""
     doubt = () if UNCERTAINTY in artefact.card.files else (f"no uncertainty: {artefact.id} was trained without one",)
     return (*doubt, *without_intervals(dataset))
 
 
 def systems_line(artefact: Artefact, dataset: Dataset) -> tuple[str, ...]:
-    """How many rows are by systems that the model learned from, where rows name them."""
+    """The number of rows by systems that the model learned from, where rows name them."""
     known, rows = frozenset(artefact.card.data.systems), list(dataset.rows())
     named = sum(bool(systems_of(row)) for row in rows)
     if not named:
@@ -76,7 +76,7 @@ def systems_line(artefact: Artefact, dataset: Dataset) -> tuple[str, ...]:
 
 
 def overlap_line(artefact: Artefact, dataset: Dataset) -> str:
-    """How many of these rows the model was trained on, and what that means for the figures."""
+    """The number of these rows that the model was trained on, and what that means for the figures."""
     rows = len(list(dataset.rows()))
     known = trained_rows(artefact, dataset)
     if known is None and dataset.digest == artefact.card.data.sha256:

@@ -41,7 +41,7 @@ ROWS_AT_ONCE = 1024
 
 @dataclass(frozen=True)
 class Recipe:
-    """How heads are trained."""
+    """The settings by which heads are trained."""
 
     seed: int = 0
     epochs: int = 200
@@ -149,7 +149,7 @@ def sharpened(heads: Heads, part: ExampleMatrices) -> Heads:
 
 
 class _Fitter:
-    """What stays the same during a run."""
+    """The parts that stay the same during a run."""
 
     def __init__(
         self,

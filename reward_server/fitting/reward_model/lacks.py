@@ -15,7 +15,7 @@ from reward_server.reward_models.uncertainty import MIN_ROWS
 def notes_on_lacks(
     model: RewardModel, parts: DatasetSplit, uncertainty: Mapping[str, Any], dropped: Mapping[str, Any] | None
 ) -> tuple[str, ...]:
-    """What a training could not give, why, and what would help; nothing where nothing is missing.
+    """The notes on what a training could not give, why, and what would help; none where nothing is missing.
 
     Args:
         uncertainty: what the model's uncertainty is worth on the held-out rows.
@@ -31,7 +31,7 @@ def notes_on_lacks(
 
 
 def without_intervals(dataset: Dataset) -> tuple[str, ...]:
-    """Which figures on these rows have no interval: too few groups make no resamples."""
+    """The figures on these rows that have no interval: too few groups make no resamples."""
     counts = {
         "labels": len({row.group for row in dataset.labelled if OVERALL in row.scores}),
         "preference pairs": len({pair.group for pair in dataset.preferred}),
@@ -64,7 +64,7 @@ def _kept_unshown(uncertainty: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _thin_doubt(model: RewardModel, parts: DatasetSplit) -> tuple[str, ...]:
-    """How doubt came about that could not be checked on rows of its own."""
+    """The making of doubt that could not be checked on rows of its own."""
     checked = len(_labels(parts.validation))
     if model.heads.link == "preference" or checked >= MIN_ROWS:
         return ()

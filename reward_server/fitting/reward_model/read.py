@@ -56,7 +56,7 @@ _KNOWN = (
 
 @dataclass(frozen=True)
 class RowOptions:
-    """How the rows of a file are to be understood."""
+    """The options by which the rows of a file are understood."""
 
     scale: tuple[float, float] = (0.0, 1.0)
     """What labels mean 0 and 1."""

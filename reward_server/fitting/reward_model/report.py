@@ -79,7 +79,7 @@ def figures_table(measured: ModelFigures) -> str:
 
 
 def uncertainty_lines(figures: Mapping[str, Any]) -> list[str]:
-    """What is known of the intervals, in words."""
+    """The lines on the intervals, in words."""
     area = figures.get("aurc")
     if area is None:
         return []
@@ -98,7 +98,7 @@ def uncertainty_lines(figures: Mapping[str, Any]) -> list[str]:
 
 
 def in_words(measured: ModelFigures) -> list[str]:
-    """What figures mean that are easily misread or overlooked: a baseline as good as the model, an R² below 0, of the
+    """The meaning of figures that are easily misread: a baseline as good as the model, an R² below 0, of the
     model or of the mean of what it learned, and doubt that is not shown to sort errors."""
     lines = [*_against_baselines(measured), *_authors_in_words(measured)]
     own = measured.metrics.get(OVERALL, {})
@@ -170,13 +170,13 @@ def _doubt_in_words(measured: ModelFigures) -> list[str]:
 
 
 def _orders(own: Mapping[str, Any]) -> bool:
-    """Whether values are in a good order, and not by chance as far as that is known."""
+    """True if values are in a good order, and not by chance as far as that is known."""
     order = own.get("spearman", {"value": 0.0})
     return bool(order["value"] >= _GOOD_ORDER and order.get("low", 1.0) > 0.0)
 
 
 def _intervals(measured: ModelFigures) -> str:
-    """Whether there are any: over too few groups there are none."""
+    """The sentence on intervals: over too few groups there are none."""
     heads = [
         any("low" in each for each in found.values() if isinstance(each, Mapping))
         for found in measured.metrics.values()

@@ -23,7 +23,7 @@ from reward_server.reward_models.checkpoint import TrainingCheckpoint
 from reward_server.reward_models.conversation import Reads
 from reward_server.reward_models.counterparts import Counterparts, counterparts
 from reward_server.reward_models.dataset import DatasetSplit, groups_of
-from reward_server.reward_models.feature_shelf import FeatureShelf, Shelved
+from reward_server.reward_models.feature_shelf import CachingDescriber, FeatureShelf
 from reward_server.reward_models.heads import Featuriser, Heads, Matrix
 from reward_server.reward_models.matrices import ExampleMatrices
 from reward_server.reward_models.relations import Weighed, weighed
@@ -36,7 +36,7 @@ WITH = "+counterparts"
 
 @dataclass(frozen=True)
 class SelectionOptions:
-    """What to try."""
+    """The choices to try."""
 
     features: str
     counterparts: Beside
@@ -67,7 +67,7 @@ class SelectedFit:
 
 @dataclass(frozen=True)
 class _Way:
-    """Where a fit is kept when it is interrupted, and how it is reported."""
+    """The place where a fit is kept when it is interrupted, and how it is reported."""
 
     featuriser: Featuriser
     checkpoint: TrainingCheckpoint
@@ -189,7 +189,7 @@ class Selection:
             [only] = found
             return only, {"features": only}
         chooser = Chooser(self._parts.validation, self._encoder, self._wanted.reads)
-        shelved = Shelved(featuriser, self._shelf)
+        shelved = CachingDescriber(featuriser, self._shelf)
         outcomes = {name: chooser.outcome(each.heads, shelved) for name, each in found.items()}
         merits = {name: round(each.merit, 4) for name, each in outcomes.items()}
         return chooser.best(outcomes), {"features": chooser.best(outcomes), "features_tried": merits}

@@ -1,4 +1,4 @@
-"""What a model makes of style: its share of right orders where style agrees with merit, disagrees, or is exchanged.
+"""Checks a model on style: its share of right orders where style agrees with merit, disagrees, or is exchanged.
 
 Made of rows that were held out, and of open data where a folder is given; the sets are those of
 `reward_models.style_sets`. A judge of content is above chance on all of them.
@@ -30,7 +30,7 @@ _PAIRWISE = PAIR_STATISTICS["pairwise"]
 
 @dataclass(frozen=True)
 class StyleEncoders:
-    """What conversations are described by."""
+    """The encoders that describe conversations."""
 
     features: Describer
     plain: Describer

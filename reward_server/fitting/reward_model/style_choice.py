@@ -1,4 +1,4 @@
-"""What training does about style: pairs are balanced by it, and the reading of features is chosen that does without it.
+"""Trains against style: pairs are balanced by it, and the reading of features is chosen that does without it.
 
 A featuriser offers several readings (`Featuriser.readings`): all features, those without style and counts, meaning
 alone. Heads are fitted on each (`selection`); kept is the one that puts most pairs into the right order on the
@@ -62,7 +62,7 @@ def readings_to_try(
 
 @dataclass(frozen=True)
 class ValidationScores:
-    """What heads make of the pairs of the validation part."""
+    """The scores of heads on the pairs of the validation part."""
 
     shares: tuple[float, ...]
     """In the right order, by set; the first is of pairs as people judged them. None where there is no pair."""
@@ -73,7 +73,7 @@ class ValidationScores:
 
     @property
     def follows_style(self) -> bool:
-        """Whether it falls below chance on pairs whose style has changed places; a few pairs decide nothing."""
+        """True if it falls below chance on pairs whose style has changed places; a few pairs decide nothing."""
         exchanged = zip(self.shares, self.sizes, strict=True)
         return any(share < CHANCE and size >= MIN_STYLE_PAIRS for share, size in list(exchanged)[1:])
 
@@ -94,7 +94,7 @@ class Chooser:
         ]
 
     def outcome(self, heads: Heads, featuriser: Describer) -> ValidationScores:
-        """What these heads come to."""
+        """The scores of these heads."""
         right = []
         for pairs in self._sets:
             chances = np.concatenate([_chances(heads, featuriser, some) for some in _few_at_a_time(pairs)])

@@ -1,4 +1,4 @@
-"""What a training needs to turn conversations into numbers."""
+"""Tools with which a training turns conversations into numbers."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ from reward_server.reward_models.dataset import (
     notes_on_scenarios,
     split,
 )
-from reward_server.reward_models.feature_shelf import FeatureShelf, Shelved
+from reward_server.reward_models.feature_shelf import CachingDescriber, FeatureShelf
 from reward_server.reward_models.heads import Featuriser, Matrix
 from reward_server.reward_models.known_rows import pack_rows
 from reward_server.reward_models.model import RewardModel, pack, with_uncertainty
@@ -63,7 +63,7 @@ Report = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class TrainingTask:
-    """What to train and where to put it."""
+    """The training to do, and where to put its result."""
 
     out: Path
     encoder: str
@@ -91,7 +91,7 @@ class TrainingTask:
 
 @dataclass(frozen=True)
 class FeatureTools:
-    """What turns conversations into numbers, with its memory on disk."""
+    """The tools that turn conversations into numbers, with their memory on disk."""
 
     featuriser: Featuriser
     plain: PlainFeatures
@@ -119,14 +119,14 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Trained:
-    """What came of it."""
+class TrainingResult:
+    """The result of a training."""
 
     card: Card
     attempt: Attempt
 
 
-def train(dataset: Dataset, task: TrainingTask, tools: FeatureTools, report: Report) -> Trained:
+def train(dataset: Dataset, task: TrainingTask, tools: FeatureTools, report: Report) -> TrainingResult:
     """One whole training.
 
     Raises:
@@ -138,17 +138,17 @@ def train(dataset: Dataset, task: TrainingTask, tools: FeatureTools, report: Rep
     _refuse_interrupted(place, key, resume=task.resume)
     plain = tools.shelf.features(tools.plain, list(dataset.conversations()), partial(report, "baselines"))
     baselines = Baselines.fitted(parts.train, plain, task.reads)
-    lab = _Laboratory(parts, task, tools, plain=plain, baselines=baselines, report=report)
+    lab = _HeadFitter(parts, task, tools, plain=plain, baselines=baselines, report=report)
     beside = (ROWS, partial(packed, dataset, task.asked)) if task.asked else None
     kept = lab.attempt(tools.featuriser, tools.encoder_version, TrainingCheckpoint(place, key, beside=beside))
     about = _about(dataset, parts, task, attempt=kept, baselines=baselines)
     card = _written(task, parts, kept, about, baselines)
     TrainingCheckpoint(place, key).remove()
-    return Trained(card, kept)
+    return TrainingResult(card, kept)
 
 
 def _refuse_interrupted(place: Path, key: str, *, resume: bool) -> None:
-    """What an interrupted training left is neither gone on with nor written over unasked."""
+    """Refuse to go on with what an interrupted training left, or to write over it, unasked."""
     if TrainingCheckpoint(place, key).exists() and not resume:
         raise InvalidRequest(f"{place} holds an interrupted training: use --resume to go on, or remove the folder")
 
@@ -170,7 +170,7 @@ def _written(
     )
 
 
-class _Laboratory:
+class _HeadFitter:
     """Fits and measures heads on one split."""
 
     def __init__(
@@ -210,7 +210,9 @@ class _Laboratory:
             dropped = measured.uncertainty
             model, measured = RewardModel(model.heads), replace(measured, uncertainty={}, risk=None)
         shelf, plain = self._tools.shelf, self._tools.plain
-        reader = StyleEncoders(Shelved(featuriser, shelf), Shelved(plain, shelf), plain.encoder, task.reads)
+        reader = StyleEncoders(
+            CachingDescriber(featuriser, shelf), CachingDescriber(plain, shelf), plain.encoder, task.reads
+        )
         checked = style_check(model, parts.held_out, reader, task.recipe.seed, self._open_data)
         report("measuring", 1, 1)
         unseen = self._unseen(kept, featuriser, features, checkpoint)
@@ -225,7 +227,7 @@ class _Laboratory:
         features: Mapping[str, Matrix],
         checkpoint: TrainingCheckpoint,
     ) -> UnseenFigures:
-        """What heads fitted in the kept way say of systems that they did not learn from."""
+        """The scores of heads fitted in the kept way for systems that they did not learn from."""
 
         def asked(parts: DatasetSplit, number: int) -> UnseenScores:
             name = f"without systems, part {number + 1}"

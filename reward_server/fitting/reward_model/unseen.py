@@ -30,7 +30,7 @@ few are."""
 
 @dataclass(frozen=True)
 class UnseenScores:
-    """What heads said of rows whose systems they do not know."""
+    """The scores of heads for rows whose systems they do not know."""
 
     rows: Sequence[Labelled]
     values: Exact
@@ -48,7 +48,7 @@ class UnseenFigures:
 
 
 def systems_of(row: Labelled | PreferredPair) -> frozenset[str]:
-    """Who wrote it, as far as it is named."""
+    """The systems that wrote it, as far as they are named."""
     return frozenset(name for name in ((row.system,) if isinstance(row, Labelled) else row.systems) if name)
 
 
@@ -74,7 +74,7 @@ def measured_without(
 
 
 def asked_about(heads: Heads, part: Dataset, features: Mapping[str, Matrix]) -> UnseenScores:
-    """What heads say of the rows of a part that have a label for the whole, and of its pairs."""
+    """The scores of heads for the rows of a part that have a label for the whole, and for its pairs."""
     rows = tuple(row for row in part.labelled if OVERALL in row.scores)
     examples = ExampleMatrices.of(replace(part, labelled=rows), features, (OVERALL,), heads.width)
     values = heads.values(examples.features)[:, 0] if rows else np.zeros(0)

@@ -1,4 +1,4 @@
-"""What rules look at: the metrics of a moment, and what they grew by since the moment before."""
+"""Readings for rules: the metrics of a moment, and what they grew by since the moment before."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Readings:
         return max((value for labels, value in self.now.get(name, {}).items() if wanted(dict(labels))), default=0.0)
 
     def grown(self, name: str, wanted: LabelFilter = _any) -> float:
-        """How much a counter grew in all."""
+        """The growth of a counter in all."""
         earlier = self.before.get(name, {})
         return sum(
             value - earlier.get(labels, 0.0) for labels, value in self.now.get(name, {}).items() if wanted(dict(labels))
