@@ -51,11 +51,14 @@ def settings_weaknesses(settings: Settings, *, keyless: bool) -> list[str]:
         )
     if settings.log_level == "debug":
         found.append("LABS_LOG_LEVEL is debug: info is the most for production")
-    asks = settings.llm_provider != "none" or (settings.decisions not in ("none", "local") and settings.decision_models)
+    asks = settings.llm_provider != "none" or (
+        settings.decisions not in ("none", "local") and settings.asked_decision_model
+    )
     if asks and settings.llm_daily_tokens is None and settings.llm_daily_usd is None:
         found.append("labs may spend any money on the language model: LABS_LLM_DAILY_USD or LABS_LLM_DAILY_TOKENS")
-    if not settings.decisions_moving and (moving := [each for each in settings.decision_models if is_moving(each)]):
-        found.append(f"{moving[0]} may be another model tomorrow: name a version, or set LABS_DECISIONS_MOVING=true")
+    asked = settings.asked_decision_model
+    if asked is not None and is_moving(asked) and not settings.decisions_moving:
+        found.append(f"{asked} may be another model tomorrow: name a version, or set LABS_DECISIONS_MOVING=true")
     found += [f"{path} can be read by others: chmod {wanted} {path}" for path, wanted in readable_by_others(settings)]
     return found
 

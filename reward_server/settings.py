@@ -21,6 +21,9 @@ PREFIX = "LABS_"
 DEFAULT_PORT = 8321
 MIN_PEPPER_CHARACTERS = 32
 
+BATCH_DEADLINES = 5
+"""A batch may take as long as so many turns or evaluations."""
+
 Seconds = Annotated[float, Field(gt=0.0, le=3600.0, allow_inf_nan=False)]
 
 
@@ -54,9 +57,6 @@ class Settings(BaseSettings):
     redis_url: SecretStr | None = Field(
         default=None, description="Redis that replicas share, such as redis://127.0.0.1:6379/0; default: none."
     )
-    redis_deadline_s: float = Field(
-        default=0.25, gt=0, le=60, description="Longest wait for an answer of Redis; then it counts as lost for 2 s."
-    )
     pepper: SecretStr | None = Field(
         default=None, description="Secret that API keys are hashed with; default: a file in `data`."
     )
@@ -64,10 +64,6 @@ class Settings(BaseSettings):
         default="all-MiniLM-L6-v2", min_length=1, description="Text encoder: the packaged one, a folder or a hub name."
     )
     scenarios: Path | None = Field(default=None, description="Collections to serve instead of the packaged ones.")
-
-    encoder_precision: Literal["auto", "fp32", "bf16"] = Field(
-        default="auto", description="Numbers of learned scoring; `auto` is bf16 where it is exact per text, else fp32."
-    )
 
     reader: Literal["local", "decisions", "cascade"] = Field(
         default="local",
@@ -94,12 +90,6 @@ class Settings(BaseSettings):
     )
     decisions_moving: bool = Field(
         default=False, description="Whether production may use a model whose name moves, such as jev-latest."
-    )
-    reader_model: str | None = Field(
-        default=None, min_length=1, description="Decision model of the reader; default: LABS_DECISIONS_MODEL."
-    )
-    judges_model: str | None = Field(
-        default=None, min_length=1, description="Decision model of the judges; default: LABS_DECISIONS_MODEL."
     )
     reader_commitments: Literal["once", "twice"] = Field(
         default="once",
@@ -130,12 +120,10 @@ class Settings(BaseSettings):
     llm_daily_usd: float | None = Field(
         default=None, gt=0.0, allow_inf_nan=False, description="Money a lab may use a day (UTC); needs prices."
     )
-    llm_usd_per_mtok_in: float | None = Field(default=None, ge=0.0, allow_inf_nan=False, description="Price of input.")
-    llm_usd_per_mtok_out: float | None = Field(
+    llm_prices: str | None = Field(
         default=None,
-        ge=0.0,
-        allow_inf_nan=False,
-        description="Price of output, USD per million tokens. Or list prices.",
+        pattern=r"^\d+(\.\d+)?/\d+(\.\d+)?$",
+        description="Prices of input and output, USD per million tokens, such as 3/15; default: list prices.",
     )
     persona_wording: Literal["templates", "llm"] = Field(
         default="templates", description="Who words what a persona says; facts are always picked by the engine."
@@ -162,27 +150,13 @@ class Settings(BaseSettings):
         default=1.0, gt=0.0, allow_inf_nan=False, description="By what outputs are divided before the sigmoid."
     )
 
-    max_body_mb: float = Field(default=8.0, gt=0.0, le=1024.0, description="Largest request body, in megabytes.")
     max_concurrency: int = Field(default=256, ge=1, le=100_000, description="Requests in work before 503.")
-    max_connections: int = Field(default=4096, ge=1, le=1_000_000, description="Open connections.")
-    max_connections_per_address: int = Field(
-        default=512, ge=1, le=1_000_000, description="Open connections from one address; behind a proxy all have one."
-    )
     scoring_threads: int = Field(default=2, ge=1, le=256, description="Threads that score conversations.")
-    body_deadline_s: Seconds = Field(default=10.0, description="Time a client has to send a body.")
-    request_deadline_s: Seconds = Field(default=60.0, description="Time to answer a turn or an evaluation.")
-    batch_deadline_s: Seconds = Field(default=300.0, description="Time to answer a batch.")
+    request_deadline_s: Seconds = Field(
+        default=60.0, description="Time to answer a turn or an evaluation; a batch has five times as long."
+    )
     job_workers: int = Field(
-        default=1, ge=0, le=64, description="Workers for jobs in the server's process; 0 leaves them to `labs worker`."
-    )
-    training_workers: int = Field(
-        default=1, ge=0, le=16, description="Workers for trainings and calibrations in this process; 0 for none."
-    )
-    training_deadline_s: float = Field(
-        default=21_600.0, ge=1.0, le=604_800.0, allow_inf_nan=False, description="Time for an attempt at a training."
-    )
-    agent_workers: int = Field(
-        default=1, ge=0, le=64, description="Workers for evaluations of agents, 8 episodes at a time each; 0 for none."
+        default=1, ge=0, le=64, description="Workers for jobs in the server's process; 0 leaves all to `labs worker`."
     )
     training_runs: Literal["auto", "on", "off"] = Field(
         default="auto",
@@ -203,12 +177,6 @@ class Settings(BaseSettings):
         min_length=1,
         description="Address of this API for the learners of runs; default: the server's own. `labs worker` needs it.",
     )
-    job_lease_s: Seconds = Field(default=15.0, description="Time after which others take the items of a lost worker.")
-    max_file_mb: float = Field(default=256.0, gt=0.0, le=10_000.0, description="Largest uploaded file, in megabytes.")
-    max_stored_files_mb: float = Field(default=2000.0, gt=0.0, description="Uploaded files that a lab may keep.")
-    weightings_per_day: int = Field(
-        default=2, ge=0, le=1000, description="Different `quality_weights` of a scenario a lab has without full scores."
-    )
     path_prefix: str = Field(
         default="",
         pattern=r"^(/[A-Za-z0-9._~-]+)*$",
@@ -222,11 +190,9 @@ class Settings(BaseSettings):
         default=None, description="What verifies them: a PEM public key, or a secret of 32 characters or more."
     )
 
-    webhook_private_addresses: bool = Field(
-        default=False, description="Whether webhooks may point to http URLs and to private and loopback addresses."
-    )
-    agent_private_addresses: bool = Field(
-        default=False, description="Whether agents may be at http URLs and at private and loopback addresses."
+    private_addresses: bool = Field(
+        default=False,
+        description="Whether agents and webhooks may be at http URLs and at private and loopback addresses.",
     )
     agent_deadline_s: Seconds = Field(default=60.0, description="Time an agent's endpoint has for one turn.")
     metrics_access: Literal["auto", "open", "operator"] = Field(
@@ -240,9 +206,6 @@ class Settings(BaseSettings):
         default=None, min_length=1, description="Where OpenTelemetry traces are sent, over HTTP; default: nowhere."
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="Least log level.")
-    log_format: Literal["auto", "console", "json"] = Field(
-        default="auto", description="`auto` is console on a terminal and JSON otherwise."
-    )
 
     @field_validator("data", "cache", "scenarios", "training_models")
     @classmethod
@@ -320,8 +283,6 @@ class Settings(BaseSettings):
             raise ValueError("data: is not a directory")
         if self.scenarios is not None and not self.scenarios.is_dir():
             raise ValueError("scenarios: there is no such directory")
-        if self.batch_deadline_s < self.request_deadline_s:
-            raise ValueError("batch_deadline_s: must not be shorter than LABS_REQUEST_DEADLINE_S")
         if self.llm_provider != "none" and self.llm_model is None:
             raise ValueError(f"llm_model: must name a model of {self.llm_provider}")
         self._decisions_fit()
@@ -332,14 +293,13 @@ class Settings(BaseSettings):
         if len({self.jwt_issuer is None, self.jwt_audience is None, self.jwt_key is None}) > 1:
             raise ValueError("jwt_issuer: goes with LABS_JWT_AUDIENCE and LABS_JWT_KEY; set all three or none")
         if self.llm_daily_usd is not None and not self._prices_known():
-            needs = "needs LABS_LLM_USD_PER_MTOK_IN and LABS_LLM_USD_PER_MTOK_OUT"
+            needs = "needs LABS_LLM_PRICES, such as 3/15"
             raise ValueError(f"llm_daily_usd: {needs}, as the list prices of {self.llm_model} are not known")
         return self
 
     def _prices_known(self) -> bool:
-        given = self.llm_usd_per_mtok_in, self.llm_usd_per_mtok_out
-        if given != (None, None):
-            return None not in given
+        if self.llm_prices is not None:
+            return True
         from reward_server.prices import is_listed
 
         return is_listed(self.llm_provider, self.llm_model, self.llm_base_url)
@@ -355,14 +315,22 @@ class Settings(BaseSettings):
             raise ValueError("decisions_url: must be given for systemone, such as http://127.0.0.1:8080")
 
     @property
-    def decision_models(self) -> tuple[str, ...]:
-        """The decision models that are asked, in the reader and in the judges."""
-        asked = (
-            (self.reader_model, self.reader in ("decisions", "cascade")),
-            (self.judges_model, self.judges == "decisions"),
-        )
-        found = [own or self.decisions_model for own, is_asked in asked if is_asked]
-        return tuple(dict.fromkeys(name for name in found if name is not None))
+    def asked_decision_model(self) -> str | None:
+        """The decision model, if the reader or the judges ask it."""
+        return self.decisions_model if self.reader != "local" or self.judges == "decisions" else None
+
+    @property
+    def llm_usd_per_mtok(self) -> tuple[float, float] | None:
+        """The operator's prices of input and output."""
+        if self.llm_prices is None:
+            return None
+        of_input, of_output = self.llm_prices.split("/")
+        return float(of_input), float(of_output)
+
+    @property
+    def batch_deadline_s(self) -> float:
+        """Time to answer a batch."""
+        return BATCH_DEADLINES * self.request_deadline_s
 
     @property
     def database(self) -> str:
@@ -438,11 +406,6 @@ class Settings(BaseSettings):
         if names := frozenset(name for part in self.hosts.split(",") if (name := part.strip().lower())):
             return names
         return frozenset(("localhost", self.host.lower())) if self.is_loopback else frozenset("*")
-
-    @property
-    def max_body_bytes(self) -> int:
-        """`max_body_mb` in bytes."""
-        return int(self.max_body_mb * 1_000_000)
 
     @property
     def metrics_need_a_key(self) -> bool:

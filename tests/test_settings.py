@@ -9,7 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from reward_server.errors import ConfigurationError
-from reward_server.settings import Settings, load_settings
+from reward_server.removed_settings import REMOVED, gone
+from reward_server.settings import PREFIX, Settings, load_settings
 
 
 @pytest.fixture(autouse=True)
@@ -51,9 +52,8 @@ def test_a_path_with_any_character_makes_a_database_url(tmp_path: Path) -> None:
         ("PORT", "99999", "LABS_PORT: input should be less than or equal to 65535"),
         ("PORT", "http", "LABS_PORT: "),
         ("LOG_LEVEL", "loud", "LABS_LOG_LEVEL: "),
-        ("MAX_BODY_MB", "0", "LABS_MAX_BODY_MB: "),
+        ("LLM_PRICES", "3", "LABS_LLM_PRICES: "),
         ("DRAIN_S", "inf", "LABS_DRAIN_S: "),
-        ("BATCH_DEADLINE_S", "1", "LABS_BATCH_DEADLINE_S: must not be shorter than LABS_REQUEST_DEADLINE_S"),
         ("HOSTS", "labs, https://labs.example.com", "LABS_HOSTS: 'https://labs.example.com' is not a host name"),
         ("HOSTS", "labs.example.com:8321", "LABS_HOSTS: 'labs.example.com:8321' is not a host name"),
         ("HOSTS", "*.example.com", "LABS_HOSTS: '*.example.com' is not a host name"),
@@ -103,6 +103,14 @@ def test_data_must_be_a_directory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigurationError, match="LABS_DATA: is not a directory"):
         load_settings({"data": tmp_path / "file"})
+
+
+def test_no_setting_is_both_there_and_gone() -> None:
+    assert not {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} & REMOVED.keys()
+    assert gone({"LABS_PORT": "1"}) == []
+    assert gone({"labs_llm_usd_per_mtok_in": "3"}) == [
+        "labs_llm_usd_per_mtok_in is gone: set LABS_LLM_PRICES, such as 3/15"
+    ]
 
 
 def test_an_unknown_flag_is_refused() -> None:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 MAX_ANSWER_BYTES = 1_048_576
 NO_KEY = "none"
 """Servers without keys take any; the SDK wants one."""
-ALLOWING = f"{PREFIX}AGENT_PRIVATE_ADDRESSES"
+ALLOWING = f"{PREFIX}PRIVATE_ADDRESSES"
 """The setting that allows endpoints in the server's own network."""
 CAUSES: Mapping[FailureKind, str] = {
     FailureKind.RATE_LIMITED: "it limits the rate (429)",

@@ -31,6 +31,8 @@ _SUSPICIOUS = (_NUL_ESCAPE, b"NaN", b"Infinity")
 _SEPARATORS = (b",", b"[", b"{")
 _QUOTES_OF_A_SEPARATOR = 4
 """At most: `{"key": "text"`."""
+DEADLINE_S = 10.0
+"""Time a client has to send a body, or the next part of a file."""
 LARGE_BYTES = 64_000
 """From here on a body is worth a thread."""
 
@@ -72,7 +74,7 @@ def sent_as(model: type[BaseModel]) -> GetPydanticSchema:
     )
 
 
-async def read_body(request: Request, *, limit_bytes: int, deadline_s: float) -> bytes:
+async def read_body(request: Request, *, limit_bytes: int) -> bytes:
     """The whole body, refused as soon as it is known to be too large, too slow or of another kind."""
     _require_plain(request)
     declared = request.headers.get("content-length", "")
@@ -81,7 +83,7 @@ async def read_body(request: Request, *, limit_bytes: int, deadline_s: float) ->
     chunks: list[bytes] = []
     size = 0
     try:
-        async with asyncio.timeout(deadline_s):
+        async with asyncio.timeout(DEADLINE_S):
             async for chunk in request.stream():
                 size += len(chunk)
                 if size > limit_bytes:

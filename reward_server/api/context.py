@@ -180,10 +180,8 @@ def actor_of(request: HTTPConnection, lab: Lab) -> Actor:
 
 
 async def body_by(work: Callable[[bytes], T], request: Request, limit: Limit) -> T:
-    """Return the result of `work` on the body, which is no larger than the route and the settings allow."""
-    settings = services_of(request).settings
-    most = min(settings.max_body_bytes, int(limit.megabytes * 1_000_000))
-    body = await read_body(request, limit_bytes=most, deadline_s=settings.body_deadline_s)
+    """Return the result of `work` on the body, which is no larger than the route allows."""
+    body = await read_body(request, limit_bytes=int(limit.megabytes * 1_000_000))
     return await off_the_loop(work, body, limit)
 
 

@@ -24,6 +24,7 @@ from reward_server.cli.running import labs_at
 from reward_server.cli.salvage import UsableSettings, salvaged
 from reward_server.errors import ConfigurationError, LabsError
 from reward_server.program import as_called
+from reward_server.removed_settings import REMOVED, gone
 from reward_server.settings import PREFIX, Settings
 from scenarios.spelling import counted, nearest
 
@@ -50,7 +51,7 @@ def doctor(
 
     known_settings = salvaged({"data": folder})
     # What is logged on the way is said in a finding.
-    configure_logging("error", known_settings.settings.log_format, io.StringIO())
+    configure_logging("error", stream=io.StringIO())
     findings: list[CheckFinding] = []
     for name, check in (CHECKS | {"llm": _asked_llm, "decisions": _asked_decisions} if ask else CHECKS).items():
         for finding in _looked_at(name, check, known_settings):
@@ -99,15 +100,19 @@ def _python(settings: Settings) -> CheckFinding:
 def _settings(settings: Settings) -> CheckFinding:
     """A misspelt setting is none, and nothing else would tell."""
     read = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | ELSEWHERE
-    strange = sorted(name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in read)
-    if not strange:
+    removed = gone(os.environ)
+    strange = sorted(
+        name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in read | REMOVED.keys()
+    )
+    if not (strange or removed):
         return CheckFinding("settings", "every LABS_… variable is one")
     # What all names begin with would make any two of them alike.
     bare = [name.removeprefix(PREFIX) for name in read]
     close = [(name, nearest(name.upper().removeprefix(PREFIX), bare)) for name in strange]
     named = ", ".join(f"{name} (did you mean {PREFIX}{found}?)" if found else name for name, found in close)
-    mend = f"nothing reads {named}; docs/reference.md lists the settings"
-    return CheckFinding("settings", f"{len(strange)} without effect", mend, is_advice=True)
+    told = [f"nothing reads {named}; docs/reference.md lists the settings"] if strange else []
+    count = len(strange) + len(removed)
+    return CheckFinding("settings", f"{count} without effect", "; ".join([*told, *removed]), is_advice=True)
 
 
 def _encoder(settings: Settings) -> CheckFinding:
@@ -189,15 +194,15 @@ def _redis(settings: Settings) -> CheckFinding:
 
     if settings.redis_url is None:
         return CheckFinding("redis", "none is set")
-    url, deadline_s = settings.redis_url.get_secret_value(), settings.redis_deadline_s
+    url = settings.redis_url.get_secret_value()
 
     async def asked() -> CheckFinding:
-        link = RedisLink(url, deadline_s=deadline_s)
+        link = RedisLink(url)
         try:
             await link.ping()
         except RedisLost:
             mend = "start it, or correct LABS_REDIS_URL; a server without it starts, and counts its limits alone"
-            return CheckFinding("redis", f"does not answer within {deadline_s:g} s", mend)
+            return CheckFinding("redis", "does not answer in time", mend)
         finally:
             await link.close()
         return CheckFinding("redis", "answers")
@@ -238,10 +243,10 @@ NO_ENCODER = _nothing_alike, ""
 
 
 def _decisions(settings: Settings) -> CheckFinding:
-    """Check the decision models that are asked, and that everything for them is there; `local` needs nothing."""
-    from reward_server.decisions.build import For, decision_model
+    """Check the decision model, and that everything for it is there; `local` needs nothing."""
+    from reward_server.decisions.build import decision_model
 
-    uses: list[For] = []
+    uses: list[str] = []
     uses += ["reader"] if settings.reader != "local" else []
     uses += ["judges"] if settings.judges == "decisions" else []
     if settings.decisions == "none" or not uses:
@@ -249,12 +254,10 @@ def _decisions(settings: Settings) -> CheckFinding:
         return CheckFinding("decisions", f"none{unused}")
     if settings.decisions == "local":
         return CheckFinding("decisions", f"the text encoder, for {' and '.join(uses)}")
-    found = []
-    for use in uses:
-        model = decision_model(settings, use, NO_ENCODER)
-        if model is not None:
-            found.append(f"{model.name} at {model.describe()['endpoint']} for the {use}")
-    return CheckFinding("decisions", f"{'; '.join(found)}; not asked (--ask asks)")
+    model = decision_model(settings, NO_ENCODER)
+    assert model is not None, "an adapter is set"
+    named = f"{model.name} at {model.describe()['endpoint']} for the {' and the '.join(uses)}"
+    return CheckFinding("decisions", f"{named}; not asked (--ask asks)")
 
 
 def _asked_decisions(settings: Settings) -> CheckFinding:
@@ -262,12 +265,12 @@ def _asked_decisions(settings: Settings) -> CheckFinding:
     from reward_server.decisions.build import decision_model, ping
     from reward_server.llm.base import LlmFailed
 
-    known = _decisions(settings)
-    if settings.decisions in ("none", "local") or not settings.decision_models:
+    known, name = _decisions(settings), settings.asked_decision_model
+    if settings.decisions in ("none", "local") or name is None:
         return known
 
     async def asked() -> float:
-        model = decision_model(settings, "reader" if settings.reader != "local" else "judges", NO_ENCODER)
+        model = decision_model(settings, NO_ENCODER)
         try:
             return 0.0 if model is None else await ping(model)
         finally:
@@ -278,13 +281,11 @@ def _asked_decisions(settings: Settings) -> CheckFinding:
         sure = asyncio.run(asked())
     except LlmFailed as failed:
         mend = "check LABS_DECISIONS_URL, LABS_DECISIONS_MODEL and LABS_DECISIONS_API_KEY"
-        return CheckFinding("decisions", f"{settings.decision_models[0]} did not answer: {failed.kind}", mend)
+        return CheckFinding("decisions", f"{name} did not answer: {failed.kind}", mend)
     if sure < 0.5:
         mend = "it gets a plain truth wrong: measure it with ./labs reader evaluate before you use it"
-        return CheckFinding(
-            "decisions", f"{settings.decision_models[0]} answered with p = {sure:.2f}", mend, is_advice=True
-        )
-    return CheckFinding("decisions", f"{settings.decision_models[0]} answered, p = {sure:.2f}")
+        return CheckFinding("decisions", f"{name} answered with p = {sure:.2f}", mend, is_advice=True)
+    return CheckFinding("decisions", f"{name} answered, p = {sure:.2f}")
 
 
 def _asked_llm(settings: Settings) -> CheckFinding:

@@ -1,12 +1,13 @@
-"""`labs evaluate`: score a file of conversations, without a server, and write a report."""
+"""`labs evaluate`: score conversations of any source without a server, in this process or on many workers."""
 
 from __future__ import annotations
 
-import asyncio
+import os
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -17,12 +18,9 @@ from reward_server.cli.tables import wide_console
 from reward_server.errors import InvalidRequest, LabsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from reward_server.llm.caller import LanguageModelCaller
-    from reward_server.offline.rows import InputRow
-    from reward_server.offline.run import FileEvaluation, ScoringTask
-    from reward_server.settings import Settings
+    from reward_server.offline.run import ScoringTask
+    from reward_server.offline.scoring import Summary
+    from reward_server.offline.workers import Setup, WorkerPool
     from scenarios.library import Library
 
 FORMAT_NAMES = (
@@ -32,11 +30,29 @@ FORMAT_NAMES = (
 
 
 def evaluate(
-    source: Annotated[Path, typer.Argument(metavar="INPUT", help="JSONL, JSON or CSV, also gzipped.", exists=True)],
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA",
+            help="A JSONL, JSON, CSV (also gzipped) or Parquet file, a folder of Parquet files or of a saved data set, "
+            "or hf:NAME.",
+        ),
+    ],
     collection: Annotated[
         str | None, typer.Option(help="Collection of rows that name none; `./labs scenarios list` has them.")
     ] = None,
     scenario: Annotated[str | None, typer.Option(help="Scenario of rows that name none.")] = None,
+    rubric: Annotated[
+        Path | None,
+        typer.Option(
+            help="Judge all rows by this rubric without a persona, whatever scenario they name; docs/rubrics.md.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for results and report, or one file: .jsonl or .parquet.")] = Path(
+        "evaluation"
+    ),
     format_name: Annotated[str, typer.Option("--format", help=f"Format of the rows: {FORMAT_NAMES}.")] = "auto",
     agent_role: Annotated[
         str, typer.Option(help="Who the agent is in `messages`: assistant or user. A row's own agent_role comes first.")
@@ -49,7 +65,9 @@ def evaluate(
         bool,
         typer.Option("--persona-answers", help="Let the scenario's persona answer instead of the recorded party."),
     ] = False,
-    out: Annotated[Path, typer.Option(help="Folder for results and report.", file_okay=False)] = Path("evaluation"),
+    engine: Annotated[str, typer.Option(help="local: this process; ray: workers on Ray (extra `ray`).")] = "local",
+    workers: Annotated[int | None, typer.Option(min=1, help="Workers on Ray. \\[default: processors]")] = None,
+    split: Annotated[str, typer.Option(help="Split of a data set.")] = "train",
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after this number of rows.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     root: Annotated[
@@ -63,37 +81,100 @@ def evaluate(
         typer.Option(help="Data folder of the server whose reward model to use; LABS_DATA.", file_okay=False),
     ] = None,
 ) -> None:
-    """Score a file of conversations and write results.jsonl, summary.json, report.md and plots.
+    """Score conversations without a server, into a folder with a report or into one file; rewards equal the server's.
 
     Rows of JSON: {"messages": [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]}. The
     agent is the assistant. Give --collection and --scenario, or collection_slug and scenario_slug in each row. More in
     docs/offline.md.
     """
+    from reward_server.offline.output import check_out
     from reward_server.offline.results import holds_results
+    from reward_server.offline.scoring import journal_of, score_into
+    from reward_server.offline.sources import rows_of
+    from reward_server.offline.workers import Setup
     from reward_server.settings import load_settings
 
-    task = task_of(collection, scenario, format_name, agent_role, agent_speaker)
+    task = with_rubric(task_of(collection, scenario, format_name, agent_role, agent_speaker), rubric)
+    if rubric is not None and persona_answers:
+        raise InvalidRequest("--persona-answers needs a scenario: leave out --rubric")
     settings = load_settings({"data": data})
+    check_out(out)
     console = wide_console()
-    with interruption_told(out, partial(holds_results, out)):
-        library = library_of(root or settings.scenarios, collection, scenario)
-        summary = _run(source, task, library, settings, out, limit, resume, persona_answers, console)
-    figures = summary["rewards"]
-    mean = f"mean reward {figures['mean']:.3f}, " if figures else ""
-    console.print(
-        f"{summary['scored']} of {summary['conversations']} conversations scored, {mean}report in {out / 'report.md'}",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
-    )
-    if "warning" in summary:
-        console.print(summary["warning"], highlight=False, soft_wrap=True)
-    for code, count in summary["errors"].items():
-        console.print(f"  not scored: {count} × {code}", highlight=False, soft_wrap=True)
-    for error in summary["first_errors"][:3]:
-        console.print(f"    {error}", highlight=False, markup=False, soft_wrap=True)
-    if not summary["scored"]:
+    with interruption_told(out, partial(holds_results, journal_of(out))):
+        if rubric is None:
+            library_of(root or settings.scenarios, collection, scenario)
+        made = engine_of(engine, Setup(settings, root, task, persona_answers), workers)
+        with shown(console) as report:
+            rows = islice(rows_of(source, split), limit)
+            summary = score_into(
+                out,
+                rows,
+                made,
+                source=Path(source).name,
+                resume=resume,
+                on_scored=lambda count: report("conversations", count, count),
+            )
+    _say(console, summary, out)
+    if not summary.scored:
         raise LabsError("nothing was scored")
+
+
+def with_rubric(task: ScoringTask, path: Path | None) -> ScoringTask:
+    """The task, by the rubric of a file if there is one."""
+    if path is None:
+        return task
+    if task.scenario is not None:
+        raise InvalidRequest("--rubric judges all rows: leave out --collection and --scenario")
+    from scenarios.given import rubric_of_file
+    from scenarios.yamlfile import ScenarioFileError
+
+    try:
+        return replace(task, rubric=rubric_of_file(path))
+    except ScenarioFileError as error:
+        raise InvalidRequest(str(error)) from None
+
+
+def engine_of(name: str, setup: Setup, workers: int | None) -> WorkerPool:
+    """Who scores, from what the caller wrote."""
+    from reward_server.offline.on_ray import RayWorkerPool
+    from reward_server.offline.workers import LocalWorkerPool
+
+    if name == "ray":
+        return RayWorkerPool(setup, workers or os.cpu_count() or 1)
+    if name != "local":
+        raise InvalidRequest("--engine must be local or ray")
+    if workers is not None:
+        raise InvalidRequest("--workers needs --engine ray")
+    return LocalWorkerPool(setup)
+
+
+def _say(console: Console, summary: Summary, out: Path) -> None:
+    from reward_server.offline.output import is_file
+    from reward_server.offline.report import ALL_EQUAL
+    from reward_server.scoring.scorer import NEEDS_A_MODEL
+
+    mean = f", mean reward {summary.rewards / summary.scored:.3f}" if summary.scored else ""
+    where = f", report in {out / 'report.md'}" if not is_file(out) else f": {out}" if summary.scored else ""
+    lines = [f"{summary.scored} of {summary.scored + summary.failed} conversations scored{mean}{where}"]
+    lines += [ALL_EQUAL] if summary.all_equal else []
+    if summary.undecided:
+        listed = ", ".join(f"{name} ({count})" for name, count in sorted(summary.undecided.items()))
+        lines.append(f"  not decided, so they count for nothing: {listed}. {NEEDS_A_MODEL}")
+    lines += [f"  not scored: {count} × {code}" for code, count in sorted(summary.errors.items())]
+    lines += [f"    {error}" for error in summary.first_errors]
+    lines += [
+        f"  worker {name}: {did.conversations} in {did.seconds:.1f} s, {did.per_second:.1f} a second"
+        for name, did in sorted(summary.workers.items())
+    ]
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def score(context: typer.Context) -> None:
+    """Say what it is called now."""
+    given = " ".join(context.args) or "DATA"
+    out = "" if "--out" in given else " --out scores.jsonl"
+    raise InvalidRequest(f"`score` is `evaluate` now: ./labs evaluate {given}{out}")
 
 
 def task_of(
@@ -123,54 +204,3 @@ def library_of(root: Path | None, collection: str | None, scenario: str | None) 
     if collection is not None and scenario is not None:
         scenario_for(DEVELOPMENT_LAB, library.catalog, collection, scenario)  # who can start this, may see all
     return library
-
-
-def _run(
-    source: Path,
-    task: ScoringTask,
-    library: Library,
-    settings: Settings,
-    out: Path,
-    limit: int | None,
-    resume: bool,
-    persona_answers: bool,
-    console: Console,
-) -> dict[str, Any]:
-    from personas.case.library import load_temperaments
-    from reward_server.llm.build import language_model
-    from reward_server.offline.recast import RecordedAgentPlayer
-    from reward_server.offline.report import summarise, write_report
-    from reward_server.offline.results import ResultsFile
-    from reward_server.offline.rows import read_rows
-    from reward_server.offline.run import FileEvaluation
-    from reward_server.server.engine import offline_engine
-
-    model = language_model(settings)
-    with offline_engine(settings, library, model=model) as engine:
-        scorer = engine.scorer
-        recast = RecordedAgentPlayer(library.vault, load_temperaments(), engine.reader) if persona_answers else None
-        with ResultsFile(out, scorer.scoring_version, resume) as results, shown(console) as report:
-            total = sum(1 for _ in islice(read_rows(source), limit))
-            report("rows", 0, total)
-            rows = islice(read_rows(source), limit)
-            evaluation = FileEvaluation(scorer, task, results, recast)
-            asyncio.run(_evaluated(evaluation, rows, lambda n: report("rows", n, total), model))
-            report("rows", total, total)
-            summary = summarise(results.read(), source.name, scorer.scoring_version)
-            rewards = [result["reward"] for result in results.read() if result["status"] == "success"]
-    write_report(out, summary, rewards)
-    return summary
-
-
-async def _evaluated(
-    evaluation: FileEvaluation,
-    rows: Iterable[InputRow],
-    on_row: Callable[[int], None],
-    model: LanguageModelCaller | None,
-) -> None:
-    """Run it, and close the connections of the language model in the loop that opened them."""
-    try:
-        await evaluation.run(rows, on_row)
-    finally:
-        if model is not None:
-            await model.close()

@@ -29,7 +29,6 @@ from reward_server.cli import (
     reward_model,
     runs,
     scenarios,
-    score,
     serve,
     store,
     tenants,
@@ -61,7 +60,7 @@ app.command("migrate")(migrate.migrate)
 app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)
 app.command("evaluate")(evaluate.evaluate)
-app.command("score")(score.score)
+app.command("score", hidden=True, context_settings=ANYTHING)(evaluate.score)
 app.command("calibrate")(calibrate.calibrate)
 app.add_typer(keys.app, name="keys")
 app.add_typer(tenants.app, name="tenants")

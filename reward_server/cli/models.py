@@ -65,10 +65,10 @@ def shelf_of(settings: Settings) -> FeatureShelf:
 
 
 def featurisers_of(settings: Settings, encoder: str | None = None) -> Featurisers:
-    """Featurisers with the encoder and the precision of the settings, or with another encoder."""
+    """Featurisers with the encoder of the settings, or with another encoder."""
     from reward_server.reward_models.featurisers import Featurisers
 
-    return Featurisers(encoder or settings.encoder, precision=settings.encoder_precision)
+    return Featurisers(encoder or settings.encoder)
 
 
 def show_figures(console: Console, measured: ModelFigures) -> None:

@@ -107,7 +107,7 @@ def errors() -> Iterator[tuple[str, ...]]:
 
 
 def commands() -> Iterator[tuple[str, ...]]:
-    """Every command of `./labs`, groups resolved."""
+    """Every command of `./labs` that its help shows, groups resolved."""
     for path, command in _leaves("./labs", typer.main.get_command(app)):
         yield f"`{path}`", _sentence(command.help or "")
 
@@ -116,7 +116,7 @@ def _leaves(path: str, command: Any) -> Iterator[tuple[str, Any]]:
     # Typer may bring a click of its own, whose groups are known by what they hold.
     for name, each in sorted(getattr(command, "commands", {}).items()):
         yield from _leaves(f"{path} {name}", each)
-    if not hasattr(command, "commands"):
+    if not hasattr(command, "commands") and not command.hidden:
         yield path, command
 
 

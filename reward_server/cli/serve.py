@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import signal
 import socket
 import sys
@@ -22,6 +23,7 @@ import typer
 
 from reward_server.cli.running import labs_at, url_of
 from reward_server.errors import ConfigurationError
+from reward_server.removed_settings import gone
 from reward_server.settings import Settings, load_settings
 from scenarios.spelling import counted
 
@@ -55,6 +57,8 @@ def serve(
 ) -> None:
     """Start the reward server (SQLite, no key needed on loopback) and print a curl line to try it."""
     settings = load_settings({"host": host, "port": port, "data": data, "log_level": log_level})
+    for line in gone(os.environ):
+        typer.echo(f"labs: {line}", err=True)
     from uvicorn.loops.auto import auto_loop_factory
 
     # uvloop where there is one: it takes results over from threads at less cost than asyncio's own loop.
@@ -67,7 +71,6 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
     """Bind, start everything, and serve until a signal; which one it was."""
     import uvicorn
 
-    from reward_server.server.accepting import room_for
     from reward_server.server.app import Ports, create_app
     from reward_server.server.connections import Connections
     from reward_server.server.http_protocol import BoundedHttpProtocol
@@ -90,7 +93,7 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
             await stack.enter_async_context(app.router.lifespan_context(app))
         except StandbyCancelled as relieved:
             return relieved.number
-        connections = Connections(room_for(settings.max_connections), settings.max_connections_per_address)
+        connections = Connections.beside(settings.max_concurrency)
         protocol: Any = partial(BoundedHttpProtocol, connections=connections)
         config = uvicorn.Config(
             app,

@@ -40,7 +40,7 @@ def spending(
         who = "no lab has" if lab is None else f"the lab {lab} has not"
         console.print(f"In the last {days} days {who} asked a language model.", markup=False, highlight=False)
         return
-    priced = settings.llm_usd_per_mtok_in is not None and settings.llm_usd_per_mtok_out is not None
+    priced = settings.llm_prices is not None
     show(table(shown, ceiling_of(settings), priced=priced), console)
 
 

@@ -7,6 +7,7 @@ Ctrl-C it gives back what it has in hand and ends; a worker that is killed loses
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from pathlib import Path
 from types import FrameType
@@ -14,6 +15,7 @@ from typing import Annotated
 
 import typer
 
+from reward_server.removed_settings import gone
 from reward_server.settings import Settings, load_settings
 
 
@@ -31,6 +33,8 @@ def worker(
 ) -> None:
     """Run jobs that were submitted to a server on the same database."""
     settings = load_settings({"job_workers": workers, "data": data, "log_level": log_level})
+    for line in gone(os.environ):
+        typer.echo(f"labs: {line}", err=True)
     if settings.job_workers == 0:
         settings = settings.model_copy(update={"job_workers": 1})
     if asyncio.run(_run(settings)) == signal.SIGINT:

@@ -48,14 +48,14 @@ class Form:
             raise InvalidRequest(errors=[FieldProblem((name,), "Must be a whole number.")]) from None
 
 
-async def form_of(request: Request, *, deadline_s: float) -> Form:
+async def form_of(request: Request) -> Form:
     """The form that a request brings.
 
     Raises:
         InvalidRequest: it is no form, has too many fields, or holds NUL.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    body = await read_body(request, limit_bytes=MAX_BYTES, deadline_s=deadline_s)
+    body = await read_body(request, limit_bytes=MAX_BYTES)
     if body and kind != MEDIA:
         raise InvalidRequest("This page takes forms.")
     try:

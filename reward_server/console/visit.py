@@ -84,7 +84,7 @@ async def visit_of(request: Request, *, admits: bool) -> Visit:
     session = known or sessions.begin(now)
     form = Form()
     if request.method == "POST":
-        form = await form_of(request, deadline_s=services.settings.body_deadline_s)
+        form = await form_of(request)
         given = request.headers.get(TOKEN_HEADER) or form.text(TOKEN_FIELD)
         if not sessions.is_token(session, given):
             raise Forbidden(STALE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Literal
 
 from reward_server.clock import Clock, SystemClock
 from reward_server.decisions.kept import DecisionCache
@@ -17,12 +16,9 @@ from reward_server.llm.build import NO_KEY, budget_of, check_url, checked_key, l
 from reward_server.llm.caller import CallMeter
 from reward_server.settings import Settings
 
-For = Literal["reader", "judges"]
-
 
 def decision_model(
     settings: Settings,
-    use: For,
     cosine: tuple[Cosine, str],
     kept: DecisionCache | None = None,
     ledger: Ledger | None = None,
@@ -31,13 +27,12 @@ def decision_model(
     clock: Clock | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> DecisionModel | None:
-    """The decision model of the reader or of the judges; None where the settings name none. Loads the SDK it needs.
+    """The decision model; None where the settings name none. Loads the SDK it needs.
 
     Without a ledger there is no budget and nothing is counted: a command of the operator spends the operator's money.
 
     Args:
         settings: name adapter, model and server.
-        use: whose model it is; each may have its own.
         cosine: the text encoder's likeness and its version, for the adapter `local`.
         kept: where decisions are kept.
         ledger: where spending is kept.
@@ -53,12 +48,12 @@ def decision_model(
     if settings.decisions == "local":
         return DecisionModel(LocalDecisions(*cosine), limits_of(settings), kept)
     budget = None if ledger is None else budget_of(settings, ledger, clock or SystemClock())
-    provider = _provider(settings, use, environ)
+    provider = _provider(settings, environ)
     return DecisionModel(provider, limits_of(settings), kept, budget=budget, meter=meter)
 
 
-def _provider(settings: Settings, use: For, environ: Mapping[str, str]) -> DecisionProvider:
-    model = {"reader": settings.reader_model, "judges": settings.judges_model}[use] or settings.decisions_model
+def _provider(settings: Settings, environ: Mapping[str, str]) -> DecisionProvider:
+    model = settings.decisions_model
     if model is None:
         raise ConfigurationError(f"LABS_DECISIONS_MODEL: must name a model for {settings.decisions}")
     check_url(settings.decisions_url, "LABS_DECISIONS_URL")

@@ -27,7 +27,7 @@ MODEL = "all-MiniLM-L6-v2"
 METHOD_MARK = "+"
 """In a version, what follows says in which precision the same vectors are computed."""
 
-Precision = Literal["auto", "fp32", "bf16"]
+Precision = Literal["auto", "fp32"]
 Vectors = NDArray[np.float32]
 
 

@@ -1,7 +1,7 @@
 """The encoder of learned scoring: whole conversations, in bf16 where the processor multiplies it natively.
 
 A vector depends on its text alone, as everywhere: that is measured on load, and where a text in a pack is not bit for
-bit what it is alone, texts are computed one at a time (`bf16`) or in fp32 (`auto`). A vector that is not finite is
+bit what it is alone, `fast_encoder` takes another way, in the end fp32. A vector that is not finite is
 computed again in fp32. The version names the precision, because the numbers differ.
 """
 
@@ -17,7 +17,6 @@ from reward_server.encoders.attention import by_kernel, by_products
 from reward_server.encoders.encoder import (
     METHOD_MARK,
     TOKENS_PER_BATCH,
-    EncoderUnavailable,
     Precision,
     Vectors,
 )
@@ -105,7 +104,7 @@ def load_packaged_fast(precision: Precision = "auto") -> FastEncoder:
     """On the weights of the package.
 
     Raises:
-        EncoderUnavailable: weights missing or damaged, or bf16 asked for where it does not exist.
+        EncoderUnavailable: weights missing or damaged.
     """
     return fast_encoder(read_checkpoint(packaged_folder()), precision)
 
@@ -114,20 +113,13 @@ def fast_encoder(checkpoint: EncoderCheckpoint, precision: Precision = "auto") -
     """Choose what this machine computes best, and measure whether it is exact."""
     weights, tokenizer, version = checkpoint
     exact = MiniLmEncoder(weights, tokenizer, version, MAX_TOKENS, tone=True)
-    if precision == "fp32":
-        return FastEncoder(exact, None)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    if device == "cpu" and not _multiplies_bf16(torch.cpu.get_capabilities()):
-        if precision == "bf16":
-            raise EncoderUnavailable(
-                "LABS_ENCODER_PRECISION=bf16 needs a processor with AVX512-BF16 or AMX, or a GPU: use auto or fp32"
-            )
-        return FastEncoder(exact, None)
-    for packed in _forwards(weights, device):
+    has_bf16 = device == "cuda" or _multiplies_bf16(torch.cpu.get_capabilities())
+    for packed in _forwards(weights, device) if precision == "auto" and has_bf16 else ():
         encoder = FastEncoder(exact, packed, packed.method)
         if encoder.packs_are_exact:
             return encoder
-    return encoder if precision == "bf16" else FastEncoder(exact, None)
+    return FastEncoder(exact, None)
 
 
 def _forwards(weights: Mapping[str, Tensor], device: str) -> Iterator[Bf16Forward]:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import Scope
 from reward_server.jobs.kinds import JobItem, Record, WholeFile, Work, failed, record_alone, succeeded
+from reward_server.jobs.learning import DEADLINE_S
 from reward_server.jobs.subprocess import DataRefused, run
 from reward_server.settings import Settings
 from reward_server.store.own_collection_records import CheckStatus
@@ -32,7 +33,7 @@ class CheckScenarios:
         self._store = store
         self._settings = settings
         self._changed = changed
-        self.whole = WholeFile(1, settings.training_deadline_s)
+        self.whole = WholeFile(1, DEADLINE_S)
 
     async def check(self, lab: Lab, _params: JsonObject) -> None:
         """Refuse a key that brings no scenarios."""

@@ -98,7 +98,7 @@ class _Cutter:
 class FileService:
     """The files of labs."""
 
-    def __init__(self, store: Store, clock: Clock, limits: FileLimits) -> None:
+    def __init__(self, store: Store, clock: Clock, limits: FileLimits = FileLimits()) -> None:
         self._store = store
         self._clock = clock
         self._limits = limits

@@ -28,6 +28,8 @@ from reward_server.store.store import Store
 
 MOST_TRAINING_ROWS = 20_000
 MOST_CALIBRATION_ROWS = 100_000
+DEADLINE_S = 21_600.0
+"""Of an attempt; the next one goes on from what it had made."""
 MOST_KEPT = 100
 """Models, and calibrations, of one lab."""
 
@@ -56,7 +58,7 @@ class FittingItem:
         self._store = store
         self._settings = settings
         self._clock = clock
-        self.whole = WholeFile(learning.most_lines, settings.training_deadline_s)
+        self.whole = WholeFile(learning.most_lines, DEADLINE_S)
 
     async def check(self, lab: Lab, _params: JsonObject) -> None:
         """`StorageExhausted` where the lab keeps as many as it may."""
@@ -77,7 +79,6 @@ class FittingItem:
             "models": str(own),
             "calibrations": str(own),
             "encoder": self._settings.encoder,
-            "precision": self._settings.encoder_precision,
             "created": self._clock.now().isoformat(),
             "options": work.params.get(self._learning.options, {}),
         }

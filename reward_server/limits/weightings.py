@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Hashable
 
 DAY_S = 86_400.0
+MOST = 2
+"""Of a scenario, for a lab without full scores."""
 MOST_SCENARIOS = 10_000
 """Of all labs together; the one that was weighted longest ago goes first."""
 
@@ -13,7 +15,7 @@ MOST_SCENARIOS = 10_000
 class Weightings:
     """The weightings that labs used, each until a day after its first use."""
 
-    def __init__(self, most: int, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, most: int = MOST, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._most = most
         self._monotonic = monotonic
         self._used: dict[tuple[str, str, str], dict[Hashable, float]] = {}

@@ -142,7 +142,6 @@ def budget_of(settings: Settings, ledger: Ledger, clock: Clock) -> Budget:
 
 def _prices(settings: Settings) -> Priced:
     """The operator's prices, else the provider's; a model without either costs nothing."""
-    given = settings.llm_usd_per_mtok_in, settings.llm_usd_per_mtok_out
-    if given != (None, None):
-        return Prices(given[0] or 0.0, given[1] or 0.0)
+    if settings.llm_usd_per_mtok is not None:
+        return Prices(*settings.llm_usd_per_mtok)
     return list_prices(settings.llm_provider, settings.llm_model, settings.llm_base_url) or Prices()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -33,7 +33,7 @@ class RayWorkerPool:
         self._setup = setup
         self._workers = workers
 
-    def score(self, rows: Iterable[InputRow]) -> Iterator[ScoredRows]:
+    def score(self, rows: Iterable[InputRow], done: frozenset[str]) -> Generator[ScoredRows]:
         """As `Engine` says."""
         import ray
 
@@ -42,12 +42,12 @@ class RayWorkerPool:
             _start(self._workers)
         try:
             for slab in in_batches(rows, SLAB):
-                yield from self._slab(slab)
+                yield from self._slab(slab, done)
         finally:
             if own:
                 ray.shutdown()
 
-    def _slab(self, rows: list[InputRow]) -> Iterator[ScoredRows]:
+    def _slab(self, rows: list[InputRow], done: frozenset[str]) -> Iterator[ScoredRows]:
         import ray.data
 
         context = ray.data.DataContext.get_current()
@@ -57,7 +57,7 @@ class RayWorkerPool:
         blocks = min(len(batches), 4 * self._workers)
         scored = ray.data.from_items(batches, override_num_blocks=blocks).map_batches(
             _Actor,
-            fn_constructor_args=(self._setup,),
+            fn_constructor_args=(self._setup, done),
             compute=ray.data.ActorPoolStrategy(size=min(self._workers, blocks)),
             batch_size=1,
             num_cpus=1,
@@ -69,8 +69,8 @@ class RayWorkerPool:
 class _Actor:
     """A worker as Ray calls it: columns in, columns out."""
 
-    def __init__(self, setup: Setup) -> None:
-        self._worker = RowWorker(setup)
+    def __init__(self, setup: Setup, done: frozenset[str]) -> None:
+        self._worker = RowWorker(setup, done)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
         return {"scored": [self._scored(text) for text in batch["rows"]]}

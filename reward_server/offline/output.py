@@ -12,14 +12,20 @@ from reward_server.offline.results import Result
 from reward_server.offline.sources import PARQUET, needed
 
 ENDINGS = (".jsonl", PARQUET)
+OTHER_FILES = (".json", ".csv", ".tsv", ".txt", ".gz")
 _ROWS = 4096
+
+
+def is_file(out: Path) -> bool:
+    """Whether the output is one file; else it is a folder."""
+    return out.suffix in ENDINGS
 
 
 def check_out(out: Path) -> None:
     """`InvalidRequest` for a file that cannot be written or is there already."""
-    if out.suffix not in ENDINGS:
-        raise InvalidRequest(f"--out must end in {' or '.join(ENDINGS)}")
-    if out.exists():
+    if out.suffix in OTHER_FILES or (out.is_file() and not is_file(out)):
+        raise InvalidRequest(f"--out must be a folder, or end in {' or '.join(ENDINGS)}")
+    if is_file(out) and out.exists():
         raise InvalidRequest(f"{out} exists already: give another --out")
     if out.suffix == PARQUET:
         needed("pyarrow.parquet")

@@ -35,7 +35,7 @@ def summarise(results: Iterable[Result], source: str, scoring_version: str) -> d
         "scoring_version": scoring_version,
         "conversations": len(everything),
         "scored": len(scored),
-        "errors": dict(Counter(map(_why, failed)).most_common()),
+        "errors": dict(Counter(map(why, failed)).most_common()),
         "first_errors": [error_line(result) for result in failed[:FIRST_ERRORS]],
         "rewards": _figures([result["reward"] for result in scored]),
         "turns": _figures([result["turns"] for result in scored]),
@@ -53,10 +53,10 @@ def summarise(results: Iterable[Result], source: str, scoring_version: str) -> d
 
 def error_line(result: Result) -> str:
     """The error of a row, on one line."""
-    return f"row {result['row']}: {_why(result)}: {result.get('message') or result['code']}"
+    return f"row {result['row']}: {why(result)}: {result.get('message') or result['code']}"
 
 
-def _why(result: Result) -> str:
+def why(result: Result) -> str:
     """The code of an error with what caused it, where that is known (docs/judges.md lists the causes of judges)."""
     return f"{result['code']} ({result['cause']})" if result.get("cause") else str(result["code"])
 

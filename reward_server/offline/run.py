@@ -1,4 +1,4 @@
-"""Scores the conversations of a file, batch by batch, through the same scorer as the API.
+"""Scores the conversations of rows, through the same scorer as the API.
 
 A bad row is a result with an error and no reward; it never stops the run. Results do not depend on batches,
 on order, or on how often the run was interrupted.
@@ -6,7 +6,7 @@ on order, or on how often the run was interrupted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from reward_server.errors import InvalidRequest, JudgeFailed, LabsError
 from reward_server.offline.formats import ANYONE, BadRow, NoAgent, RowConversation, Speakers, convert
 from reward_server.offline.recast import RecordedAgentPlayer
-from reward_server.offline.results import Result, ResultsFile, result_key
+from reward_server.offline.results import Result, result_key
 from reward_server.offline.rows import InputRow
 from reward_server.scoring.scored import Scored, Unscored
 from reward_server.scoring.scorer import Scorer, ScoreRequest
@@ -47,36 +47,6 @@ class RowItem:
     request: ScoreRequest | None = None
     code: str = ""
     message: str = ""
-
-
-class FileEvaluation:
-    """One run over one file."""
-
-    def __init__(
-        self, scorer: Scorer, task: ScoringTask, results: ResultsFile, recast: RecordedAgentPlayer | None = None
-    ) -> None:
-        self._scoring = RowScoring(scorer, task, recast)
-        self._results = results
-
-    async def run(self, rows: Iterable[InputRow], on_row: Callable[[int], None]) -> int:
-        """Score what is not done yet; how many conversations were new. `on_row` hears of finished rows."""
-        fresh = 0
-        batch: list[RowItem] = []
-        for row in rows:
-            batch += [item for item in self._scoring.items(row) if item.base["key"] not in self._results.done]
-            if len(batch) >= BATCH:
-                fresh += await self._finish(batch)
-                batch = []
-            if not batch:
-                on_row(row.number)
-        if batch:
-            fresh += await self._finish(batch)
-            on_row(batch[-1].base["row"])
-        return fresh
-
-    async def _finish(self, batch: Sequence[RowItem]) -> int:
-        self._results.append(await self._scoring.score(batch))
-        return len(batch)
 
 
 class RowScoring:

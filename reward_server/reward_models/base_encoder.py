@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor, nn
 
-from reward_server.encoders.encoder import MODEL, PACKAGED, EncoderUnavailable, Precision, TextEncoder
+from reward_server.encoders.encoder import MODEL, PACKAGED, EncoderUnavailable, TextEncoder
 from reward_server.errors import UnusableModel
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_TOKENS = 256
 
 
-def load_tuned(base: str, weights: Path, precision: Precision = "auto") -> TextEncoder:
+def load_tuned(base: str, weights: Path) -> TextEncoder:
     """The encoder `base` with tuned weights.
 
     Raises:
@@ -34,14 +34,14 @@ def load_tuned(base: str, weights: Path, precision: Precision = "auto") -> TextE
     content = weights.read_bytes()
     version = f"tuned/{hashlib.sha256(content).hexdigest()[:12]}/1"
     try:
-        return _with_weights(base, load(content), version, precision)
+        return _with_weights(base, load(content), version)
     except (SafetensorError, RuntimeError, KeyError, ValueError) as error:
         raise UnusableModel(
             f"{weights} does not fit the encoder {base}: set the encoder to the one it was tuned from"
         ) from error
 
 
-def _with_weights(base: str, tensors: Mapping[str, Tensor], version: str, precision: Precision = "auto") -> TextEncoder:
+def _with_weights(base: str, tensors: Mapping[str, Tensor], version: str) -> TextEncoder:
     from reward_server.encoders.sentence_transformer import SentenceTransformerEncoder
 
     model = load_base(base)
@@ -54,7 +54,7 @@ def _with_weights(base: str, tensors: Mapping[str, Tensor], version: str, precis
         from reward_server.encoders.minilm import EncoderCheckpoint
 
         tokenizer = Tokenizer.from_file(str(base_folder(base)) + "/tokenizer.json")
-        return fast_encoder(EncoderCheckpoint(dict(tensors), tokenizer, version), precision)
+        return fast_encoder(EncoderCheckpoint(dict(tensors), tokenizer, version))
     return SentenceTransformerEncoder(model, version)
 
 

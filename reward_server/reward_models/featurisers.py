@@ -7,10 +7,9 @@ refused with a line that says so; nothing is put in their place.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from threading import Lock
 
-from reward_server.encoders.encoder import Precision, TextEncoder, same_weights
+from reward_server.encoders.encoder import TextEncoder, same_weights
 from reward_server.encoders.loading import load_fast_encoder
 from reward_server.errors import UnusableModel
 from reward_server.reward_models.artefact import Artefact
@@ -21,21 +20,13 @@ from reward_server.reward_models.features import ConversationFeaturiser
 class Featurisers:
     """Makes featurisers on one base encoder, which is loaded when it is first needed."""
 
-    def __init__(
-        self, encoder_name: str, load: Callable[[str], TextEncoder] | None = None, *, precision: Precision = "auto"
-    ) -> None:
-        """Args: load: makes the base encoder, by default in this precision, which tuned encoders have in any case."""
+    def __init__(self, encoder_name: str, load: Callable[[str], TextEncoder] = load_fast_encoder) -> None:
+        """Args: load: makes the base encoder."""
         self._name = encoder_name
-        self._load = load or partial(load_fast_encoder, precision=precision)
-        self._precision: Precision = precision
+        self._load = load
         self._lock = Lock()
         self._made: dict[Reads, ConversationFeaturiser] = {}
         self._encoder: TextEncoder | None = None
-
-    @property
-    def precision(self) -> Precision:
-        """Of tuned encoders, and of the base one where nothing else was said."""
-        return self._precision
 
     @property
     def encoder_name(self) -> str:
@@ -75,7 +66,7 @@ class Featurisers:
         else:
             from reward_server.reward_models.base_encoder import load_tuned
 
-            tuned = load_tuned(self._name, weights, self._precision)
+            tuned = load_tuned(self._name, weights)
             featuriser, version = ConversationFeaturiser(tuned, reads=artefact.card.reads), tuned.version
         check_fits(artefact, version, featuriser.version)
         costs = artefact.heads.costs

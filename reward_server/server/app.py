@@ -95,7 +95,7 @@ log = get_logger(__name__)
 def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
     """The app; nothing is opened before its lifespan begins."""
     ports = ports or Ports()
-    prices = Prices(settings.llm_usd_per_mtok_in or 0.0, settings.llm_usd_per_mtok_out or 0.0)
+    prices = Prices(*(settings.llm_usd_per_mtok or ()))
     metrics = Metrics(by_scenario=settings.metrics_need_a_key, prices=prices)
     traces = ports.traces or traces_to(settings.otlp_endpoint)
     app = App(
@@ -133,7 +133,7 @@ def _lifespan(
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        configure_logging(settings.log_level, settings.log_format, ports.log_stream)
+        configure_logging(settings.log_level, stream=ports.log_stream)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(asyncio.to_thread, traces.close)
             app.state.services = await _start(stack, BuildInputs(settings, ports, metrics, traces))
@@ -183,7 +183,7 @@ async def _begin_chores(
     )
     if ports.own_process:
         await own(stack, alert_watch(settings, metrics).watch())
-        sender = WebhookSender(private=settings.webhook_private_addresses, names=infrastructure.names)
+        sender = WebhookSender(private=settings.private_addresses, names=infrastructure.names)
         stack.push_async_callback(sender.close)
         await own(stack, WebhookDeliverer(store, sender, infrastructure.pepper, ports.clock, metrics).run())
         if ports.turn is None:

@@ -14,7 +14,6 @@ from reward_server.jobs.check_scenarios import CHECK, CheckScenarios
 from reward_server.jobs.compare import CompareItems
 from reward_server.jobs.evaluate import EvaluateItems
 from reward_server.jobs.evaluate_agent import EvaluateAgentItems
-from reward_server.jobs.files import FileLimits
 from reward_server.jobs.kinds import JobKind, LineReader
 from reward_server.jobs.learning import (
     MOST_CALIBRATION_ROWS,
@@ -76,17 +75,12 @@ def line_reader() -> LineReader:
     return LineReader(read_json, validate, partial(off_the_loop, limit=CONVERSATION))
 
 
-def file_limits(settings: Settings) -> FileLimits:
-    """The limits on files of labs."""
-    return FileLimits(int(settings.max_file_mb * 1_000_000), int(settings.max_stored_files_mb * 1_000_000))
-
-
 def workers_of(
     *, store: Store, kinds: Mapping[str, JobKind], clock: Clock, metrics: Metrics, settings: Settings, usage: UsageMeter
 ) -> list[JobWorker]:
     """The workers of this process: those for trainings, runs and agents keep no other items waiting."""
-    pace = WorkerTimings(lease_s=settings.job_lease_s, slice_deadline_s=settings.batch_deadline_s)
-    of_a_game = WorkerTimings(lease_s=settings.job_lease_s, slice_deadline_s=MAX_TURNS * settings.agent_deadline_s)
+    pace = WorkerTimings(slice_deadline_s=settings.batch_deadline_s)
+    of_a_game = WorkerTimings(slice_deadline_s=MAX_TURNS * settings.agent_deadline_s)
 
     async def end_run(unit: UnitOfWork, job: JobRow) -> None:
         """Tell of a run, and end it where others than its kind ended the job: all of its workers were lost, say."""
@@ -113,9 +107,12 @@ def workers_of(
     of_files = {name: kind for name, kind in kinds.items() if kind.whole is not None and name not in of_runs}
     apart = {*of_agents, *of_files, *of_runs}
     of_lines = {name: kind for name, kind in kinds.items() if name not in apart}
-    known: list[tuple[Mapping[str, JobKind], WorkerTimings]] = [(of_lines, pace)] * settings.job_workers
+    known: list[tuple[Mapping[str, JobKind], WorkerTimings]] = [
+        (of_lines, pace),
+        (of_agents, of_a_game),
+    ] * settings.job_workers
     if settings.job_workers:
-        known += [(of_files, pace)] * settings.training_workers + [(of_agents, of_a_game)] * settings.agent_workers
+        known.append((of_files, pace))
         known += [(of_runs, pace)] * settings.training_run_workers if of_runs else []
     return [
         JobWorker(store=store, kinds=each, clock=clock, metrics=metrics, pace=its, usage=usage, finished=[tell])

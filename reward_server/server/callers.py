@@ -29,8 +29,7 @@ async def shared_of(stack: AsyncExitStack, settings: Settings, metrics: Metrics)
     """Build what replicas share; a Redis that is lost from the start is only said, as one that is lost later."""
     if settings.redis_url is None:
         return Shared.local()
-    url, deadline_s = settings.redis_url.get_secret_value(), settings.redis_deadline_s
-    shared = Shared.through(url, metrics.redis_lost.set, deadline_s=deadline_s)
+    shared = Shared.through(settings.redis_url.get_secret_value(), metrics.redis_lost.set)
     if shared.link is not None:
         stack.push_async_callback(shared.link.close)
     if isinstance(shared.events, RedisEvents):

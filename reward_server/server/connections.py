@@ -12,10 +12,15 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self
 
 from reward_server.auth.networks import network_of
+from reward_server.server.accepting import room_for
 
+PER_REQUEST = 16
+"""Open connections for each request that may be in work: most of them are idle."""
+PER_REQUEST_OF_AN_ADDRESS = 2
+"""Behind a proxy all connections come from one address."""
 MOST = 4096
 MOST_PER_ADDRESS = 512
 WRITE_DEADLINE_S = 20.0
@@ -66,6 +71,11 @@ class Connections:
     _unread: dict[OpenConnection, _Unread] = field(default_factory=dict)
     _count: int = 0
     _sweep: asyncio.TimerHandle | None = None
+
+    @classmethod
+    def beside(cls, requests: int) -> Self:
+        """As many as the requests that may be in work make, and the system allows."""
+        return cls(room_for(requests * PER_REQUEST), requests * PER_REQUEST_OF_AN_ADDRESS)
 
     def __len__(self) -> int:
         return self._count

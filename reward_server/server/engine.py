@@ -121,15 +121,13 @@ def deciders_of(
     clock: Clock | None = None,
 ) -> Deciders:
     """The decision models that the reader and the judges ask; `ConfigurationError` where one cannot be used."""
-    from reward_server.decisions.build import For, decision_model
+    from reward_server.decisions.build import decision_model
 
-    def of(use: For, *, wanted: bool) -> DecisionModel | None:
+    def made(*, wanted: bool) -> DecisionModel | None:
         cosine = matcher.cosine, matcher.version
-        return decision_model(settings, use, cosine, kept, ledger, meter=meter, clock=clock) if wanted else None
+        return decision_model(settings, cosine, kept, ledger, meter=meter, clock=clock) if wanted else None
 
-    return Deciders(
-        of("reader", wanted=settings.reader != "local"), of("judges", wanted=settings.judges == "decisions")
-    )
+    return Deciders(made(wanted=settings.reader != "local"), made(wanted=settings.judges == "decisions"))
 
 
 def reader_of(
@@ -234,10 +232,10 @@ def reward_model_service(
     from reward_server.reward_models.service import RewardModelService
 
     def load(name: str) -> TextEncoder:
-        encoder = load_fast_encoder(name, settings.encoder_precision)
+        encoder = load_fast_encoder(name)
         return encoder if batcher is None else batcher.over(encoder)
 
-    featurisers = Featurisers(settings.encoder, load, precision=settings.encoder_precision)
+    featurisers = Featurisers(settings.encoder, load)
     return RewardModelService(Registry(settings.reward_models), featurisers.of, matcher, whose)
 
 

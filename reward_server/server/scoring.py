@@ -133,9 +133,7 @@ async def scoring_of(stack: AsyncExitStack, inputs: BuildInputs, store: Store, l
     )
     scorer = ports.build_scorer(library, matcher, reader, threads, guests)
     scorer.meter = ScoringMeter(library.vault, metrics)
-    scorer.telling = WeightingDisclosure(
-        library.vault, Weightings(settings.weightings_per_day), AuditLog(store, ports.clock)
-    )
+    scorer.telling = WeightingDisclosure(library.vault, Weightings(), AuditLog(store, ports.clock))
     lineage = Lineage(library.vault, guests.conversation_judges)
     pairs = pair_judge(model, verdicts, reader, deciders.judges)
     return ScoringParts(library, matcher, reader, threads, model, verdicts, loaded.learned, scorer, lineage, pairs)

@@ -43,7 +43,7 @@ from reward_server.scoring.given import GivenRubrics
 from reward_server.scoring.insight import Insights
 from reward_server.scoring.rank import Ranker
 from reward_server.scoring.tie_breaker import TieBreaker
-from reward_server.server.background import Workers, file_limits, job_kinds, workers_of
+from reward_server.server.background import Workers, job_kinds, workers_of
 from reward_server.server.callers import tokens_of
 from reward_server.server.chores import own
 from reward_server.server.infrastructure import BuildInputs, Infrastructure
@@ -137,7 +137,7 @@ async def services_of(
             idempotency=idempotency,
             clock=clock,
             pepper=infrastructure.pepper,
-            private=settings.webhook_private_addresses,
+            private=settings.private_addresses,
             names=infrastructure.names,
         ),
         agents=agents,
@@ -198,7 +198,7 @@ def _agents(
     stack: AsyncExitStack, inputs: BuildInputs, infrastructure: Infrastructure, scoring: ScoringParts
 ) -> AgentService:
     settings = inputs.settings
-    private = settings.agent_private_addresses
+    private = settings.private_addresses
     endpoints = Endpoints(private=private, names=infrastructure.names, timeout_s=settings.agent_deadline_s)
     stack.push_async_callback(endpoints.close)
     return AgentService(
@@ -254,7 +254,7 @@ async def _jobs(
     )
     for worker in workers.each:
         await own(stack, worker.run())
-    uploads = FileService(store, clock, file_limits(settings))
+    uploads = FileService(store, clock)
     jobs = JobService(
         store=store, files=uploads, kinds=kinds, idempotency=infrastructure.idempotency, clock=clock, wake=workers.wake
     )

@@ -13,7 +13,7 @@ from reward_server.shared_state.cache import Cache, LocalCache, RedisCache
 from reward_server.shared_state.events import Events, LocalEvents, RedisEvents
 from reward_server.shared_state.leases import Leases, LocalLeases, RedisLeases
 from reward_server.shared_state.locks import LocalLocks, Locks, RedisLocks
-from reward_server.shared_state.redis_link import DEADLINE_S, RedisLink
+from reward_server.shared_state.redis_link import RedisLink
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,9 @@ class Shared:
         )
 
     @classmethod
-    def through(
-        cls, url: str, told: Callable[[bool], None] = lambda _lost: None, *, deadline_s: float = DEADLINE_S
-    ) -> Self:
-        """For replicas with a Redis with `deadline_s` to answer; `told` hears when it is lost and when it is back."""
-        link = RedisLink(url, deadline_s=deadline_s, told=told)
+    def through(cls, url: str, told: Callable[[bool], None] = lambda _lost: None) -> Self:
+        """For replicas with a Redis; `told` hears when it is lost and when it is back."""
+        link = RedisLink(url, told=told)
         return cls(
             RateLimiter(link),
             RedisLocks(link),

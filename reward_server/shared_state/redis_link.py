@@ -1,8 +1,8 @@
 """The one way to Redis: bounded in time, and out of the way while Redis is lost.
 
-Whoever asks gets an answer or `RedisLost` within `LABS_REDIS_DEADLINE_S`. After a failure nothing is asked for two
-seconds, so that a Redis that hangs holds up one request in two seconds for that long, and the others not at all; the
-first answer after that ends it. What to do meanwhile is decided by whoever asked.
+Whoever asks gets an answer or `RedisLost` within `DEADLINE_S`, or the time of the URL (`?socket_timeout=1`). After a
+failure nothing is asked for two seconds, so that a Redis that hangs holds up one request in two seconds for that long,
+and the others not at all; the first answer after that ends it. What to do meanwhile is decided by whoever asked.
 """
 
 from __future__ import annotations
@@ -38,12 +38,11 @@ class RedisLink:
         self,
         url: str,
         *,
-        deadline_s: float = DEADLINE_S,
         told: Callable[[bool], None] = lambda _lost: None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`deadline_s` is the longest wait for an answer; `told` hears whether Redis is lost, whenever that changes."""
-        self.client: Redis = _client(url, deadline_s)
+        """`told` hears whether Redis is lost, whenever that changes."""
+        self.client: Redis = _client(url)
         self._told = told
         self._monotonic = monotonic
         self._rest_until = 0.0
@@ -108,8 +107,8 @@ def check_redis_url(url: str) -> None:
         raise ConfigurationError("This is not a URL of Redis, such as redis://127.0.0.1:6379/0.")
 
 
-def _client(url: str, deadline_s: float) -> Redis:
-    """One that waits briefly, and does not try again by itself."""
+def _client(url: str) -> Redis:
+    """One that waits briefly, and does not try again by itself; options in the URL win."""
     from redis.asyncio import Redis
     from redis.asyncio.retry import Retry
     from redis.backoff import NoBackoff
@@ -117,8 +116,8 @@ def _client(url: str, deadline_s: float) -> Redis:
     check_redis_url(url)
     return Redis.from_url(
         url,
-        socket_timeout=deadline_s,
-        socket_connect_timeout=deadline_s,
+        socket_timeout=DEADLINE_S,
+        socket_connect_timeout=DEADLINE_S,
         retry=Retry(NoBackoff(), 0),
         decode_responses=True,
     )

@@ -2,7 +2,7 @@
 
 A name is resolved once for each attempt, all its addresses have to be public, and the connection goes to one of exactly
 those: a name that answers differently a moment later changes nothing. An operator may allow private and loopback
-addresses (`LABS_WEBHOOK_PRIVATE_ADDRESSES`), for receivers in his own network; link-local ones, where clouds keep
+addresses (`LABS_PRIVATE_ADDRESSES`), for receivers in his own network; link-local ones, where clouds keep
 credentials of machines, stay refused.
 """
 

@@ -22,7 +22,7 @@ from trainer_client.wire import WebhookRequest
 
 MOST = 20
 """Webhooks of a lab."""
-ALLOWING = f"{PREFIX}WEBHOOK_PRIVATE_ADDRESSES"
+ALLOWING = f"{PREFIX}PRIVATE_ADDRESSES"
 """The setting that allows receivers in the server's own network."""
 Body = dict[str, Any]
 

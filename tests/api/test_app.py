@@ -35,7 +35,7 @@ class NoMatcher:
 
 def make(data: Path, **settings: Any) -> tuple[FastAPI, io.StringIO]:
     logs = io.StringIO()
-    settings = {"scenarios": COLLECTIONS, "log_format": "json"} | settings
+    settings = {"scenarios": COLLECTIONS} | settings
     ports = Ports(matcher=NoMatcher(), log_stream=logs, own_process=False)
     return create_app(Settings(data=data, **settings), ports=ports), logs
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     folder = tmp_path_factory.mktemp("agents")
-    with server_process(folder, keys=("acme",), LABS_AGENT_PRIVATE_ADDRESSES="true") as running:
+    with server_process(folder, keys=("acme",), LABS_PRIVATE_ADDRESSES="true") as running:
         yield running
 
 

@@ -16,7 +16,7 @@ from reward_server.cli import evaluate as command
 from reward_server.cli import main as cli
 from reward_server.cli.evaluate import evaluate
 from reward_server.errors import CollectionNotFound, InvalidRequest, LabsError, ScenarioError, ScenarioNotFound
-from reward_server.offline import run as running
+from reward_server.offline import workers
 from reward_server.offline.results import Result, ResultsFile
 from scenarios.template import begin
 
@@ -83,7 +83,7 @@ def test_ctrl_c_says_how_to_go_on(
         signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr(running, "BATCH", 2)
+        patch.setattr(workers, "BATCH", 2)
         patch.setattr(ResultsFile, "append", one_batch)
         interrupted(work, patch)
     told = f"labs: interrupted; the same command with --resume continues (--out {work / 'out'})\n"
@@ -98,7 +98,7 @@ def test_ctrl_c_before_the_first_results_says_that_nothing_was_kept(
     def at_once(*_: object) -> None:
         raise KeyboardInterrupt
 
-    for slow in ("library_of", "_evaluated"):
+    for slow in ("library_of", "engine_of"):
         with monkeypatch.context() as patch:
             patch.setattr(command, slow, at_once)
             interrupted(work, patch)

@@ -64,8 +64,7 @@ def a_booking(booking_id: str, lab: str, day: date, spend: Spend) -> BookingRow:
 def test_each_lab_and_day_is_shown_beside_its_budget(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LABS_LLM_DAILY_TOKENS", "20000")
     monkeypatch.setenv("LABS_LLM_DAILY_USD", "5")
-    monkeypatch.setenv("LABS_LLM_USD_PER_MTOK_IN", "3")
-    monkeypatch.setenv("LABS_LLM_USD_PER_MTOK_OUT", "15")
+    monkeypatch.setenv("LABS_LLM_PRICES", "3/15")
     shown = cells(run("--data", str(data)))
     today, before = NOW.date().isoformat(), (NOW.date() - timedelta(days=2)).isoformat()
     assert shown == [

@@ -281,7 +281,7 @@ async def running_house(
         own_process=False,
     )
     # Nobody could play against this server over a port, so its runs wait.
-    made = Settings(data=data, log_format="json", **{"training_run_workers": 0, **settings})
+    made = Settings(data=data, **{"training_run_workers": 0, **settings})
     app = create_app(made, ports=ports)
     assert isinstance(ports.clock, ManualClock)
     house = House(app, ports.clock, gate, made, logs)

@@ -31,7 +31,7 @@ def friendly(asked: Asked) -> str:
 @pytest.fixture
 async def inner(data: Path, matcher: Matcher, library: Library) -> AsyncIterator[House]:
     """A server whose operator allows agents in his own network."""
-    async with running_house(data, matcher, library, agent_private_addresses=True, agent_deadline_s=5.0) as running:
+    async with running_house(data, matcher, library, private_addresses=True, agent_deadline_s=5.0) as running:
         yield running
 
 
@@ -116,7 +116,7 @@ async def test_only_public_https_addresses_are_asked(labs: Client, url: str) -> 
     response = await labs.call("POST", "/agents", {"name": "Anna", "base_url": url, "model": "m"})
     data = assert_error(response, 400, "invalid_request")
     assert data["errors"][0]["loc"] == ["base_url"]
-    allowed = "The operator of the server can allow it with LABS_AGENT_PRIVATE_ADDRESSES=true."
+    allowed = "The operator of the server can allow it with LABS_PRIVATE_ADDRESSES=true."
     assert (allowed in data["errors"][0]["msg"]) is (url != "nonsense")
 
 
@@ -130,13 +130,13 @@ async def test_link_local_addresses_stay_refused_and_queries_have_no_place(lab: 
 async def test_an_agent_that_was_allowed_once_is_told_of_the_setting_as_well(
     data: Path, matcher: Matcher, library: Library
 ) -> None:
-    async with running_house(data, matcher, library, agent_private_addresses=True) as lax, lax.client() as client:
+    async with running_house(data, matcher, library, private_addresses=True) as lax, lax.client() as client:
         agent = await add(client, "http://127.0.0.1:9009")
     async with running_house(data, matcher, library) as strict, strict.client() as client:
         body = {"messages": [{"role": "user", "content": "Hello."}]}
         response = await client.call("POST", f"/agents/{agent['agent_id']}/chat", body)
     assert_error(response, 502, "agent_failed")
-    assert "its address is allowed only with LABS_AGENT_PRIVATE_ADDRESSES=true" in response.json()["message"]
+    assert "its address is allowed only with LABS_PRIVATE_ADDRESSES=true" in response.json()["message"]
 
 
 async def test_an_agent_is_told_the_public_card_and_the_tools_of_a_scenario(lab: Client) -> None:

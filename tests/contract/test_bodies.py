@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from reward_server.api.body import CONVERSATION
 from reward_server.auth.lab import Lab, Plan
 from tests.contract.house import WHERE, Client, House, Json, agent, assert_error
 
+MOST_BYTES = int(CONVERSATION.megabytes * 1_000_000)
 EVALUATION = {**WHERE, "messages": [{"role": "assistant", "content": "How did it happen?"}]}
 JSON = {"Content-Type": "application/json"}
 
@@ -166,15 +168,15 @@ async def test_a_compressed_body_is_400(labs: Client) -> None:
     assert (status, code) == (400, "invalid_request")
 
 
-async def test_a_body_over_the_limit_is_413(labs: Client, house: House) -> None:
-    too_much = house.settings.max_body_bytes + 1
+async def test_a_body_over_the_limit_is_413(labs: Client) -> None:
+    too_much = MOST_BYTES + 1
     response = await labs.call("POST", "/evaluate", content=b" " * too_much, headers=JSON)
     assert_error(response, 413, "body_too_large")
 
 
-async def test_a_chunked_body_over_the_limit_is_413(labs: Client, house: House) -> None:
+async def test_a_chunked_body_over_the_limit_is_413(labs: Client) -> None:
     async def chunks() -> AsyncIterator[bytes]:
-        for _ in range(house.settings.max_body_bytes // 1_000_000 + 2):
+        for _ in range(MOST_BYTES // 1_000_000 + 2):
             yield b" " * 1_000_000
 
     response = await labs.call("POST", "/evaluate", content=chunks(), headers=JSON)

@@ -303,7 +303,7 @@ async def test_a_lab_that_has_spent_its_budget_is_told_so(server: Door) -> None:
     ("limit", "told"),
     [
         ({"llm_daily_tokens": 1}, "tokens_per_day is 1."),
-        ({"llm_daily_usd": 0.0001, "llm_usd_per_mtok_in": 3.0, "llm_usd_per_mtok_out": 15.0}, "usd_per_day is 0.0001."),
+        ({"llm_daily_usd": 0.0001, "llm_prices": "3/15"}, "usd_per_day is 0.0001."),
     ],
 )
 async def test_a_question_that_no_day_has_room_for_is_told_apart(server: Door, limit: Json, told: str) -> None:

@@ -40,8 +40,11 @@ async def listening(house: House) -> AsyncIterator[int]:
 
 
 @pytest.fixture
-async def quick_house(data: Path, matcher: Matcher, library: Library) -> AsyncIterator[House]:
-    async with running_house(data, matcher, library, body_deadline_s=0.3, max_body_mb=0.1) as running:
+async def quick_house(
+    data: Path, matcher: Matcher, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[House]:
+    monkeypatch.setattr("reward_server.api.body.DEADLINE_S", 0.3)
+    async with running_house(data, matcher, library) as running:
         yield running
 
 
@@ -87,7 +90,7 @@ async def test_a_pasted_curl_line_gets_an_answer(house: House) -> None:
 async def test_a_body_announced_too_large_is_413_before_it_is_sent(quick_house: House) -> None:
     head = (
         b"POST /api/v1/evaluate HTTP/1.1\r\nHost: localhost\r\n"
-        b"Content-Type: application/json\r\nContent-Length: 100001\r\n\r\n"
+        b"Content-Type: application/json\r\nContent-Length: 4000001\r\n\r\n"
     )
     async with listening(quick_house) as port:
         status, headers, body = await exchange(port, head)
@@ -97,8 +100,8 @@ async def test_a_body_announced_too_large_is_413_before_it_is_sent(quick_house: 
 
 async def test_a_chunked_body_is_cut_off_at_the_limit(quick_house: House) -> None:
     async def chunks() -> AsyncIterator[bytes]:
-        for _ in range(20):
-            yield b" " * 10_000
+        for _ in range(50):
+            yield b" " * 100_000
 
     async with listening(quick_house) as port, httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
         response = await http.post("/api/v1/evaluate", content=chunks(), headers=JSON)

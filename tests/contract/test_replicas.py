@@ -17,25 +17,22 @@ from reward_server.server.shared import Shared
 from reward_server.shared_state.locks import LockBusy
 from scenarios.library import Library
 from tests.contract.house import WHERE, Client, House, Json, agent, assert_error, running_house
+from tests.shared_state.patience import patient
 
 EVALUATION = {**WHERE, "messages": [{"role": "assistant", "content": "How did it happen?"}]}
-
-
-PATIENCE_S = 20.0
-"""For an answer of Redis on a busy machine."""
 
 
 @pytest.fixture
 async def house(data: Path, matcher: Matcher, library: Library, redis: RedisServer) -> AsyncIterator[House]:
     """One of the replicas on a Redis, which may take its time on a busy machine."""
-    async with running_house(data, matcher, library, redis_url=redis.url, redis_deadline_s=PATIENCE_S) as running:
+    async with running_house(data, matcher, library, redis_url=patient(redis.url)) as running:
         yield running
 
 
 @pytest.fixture
 async def other(house: House, redis: RedisServer) -> AsyncIterator[Shared]:
     """What another replica shares with it."""
-    shared = Shared.through(redis.url, deadline_s=PATIENCE_S)
+    shared = Shared.through(patient(redis.url))
     assert shared.link is not None
     await shared.link.client.flushall()
     yield shared

@@ -102,7 +102,7 @@ async def slow() -> AsyncIterator[Receiver]:
 @pytest.fixture
 async def inner(data: Path, matcher: Matcher, library: Library) -> AsyncIterator[House]:
     """A server whose operator allows receivers in his own network."""
-    async with running_house(data, matcher, library, webhook_private_addresses=True) as running:
+    async with running_house(data, matcher, library, private_addresses=True) as running:
         running.clock.advance(datetime.now(UTC) - running.clock.now())
         yield running
 
@@ -301,7 +301,7 @@ async def test_inner_addresses_are_refused_when_added_and_when_sent(labs: Client
         data = assert_error(await labs.call("POST", "/webhooks", {"url": url}), 400, "invalid_request")
         assert data["errors"][0]["loc"] == ["url"]
         never = url in ("https://169.254.169.254/x", "x")  # no setting allows these
-        assert ("LABS_WEBHOOK_PRIVATE_ADDRESSES=true" in data["errors"][0]["msg"]) is not never
+        assert ("LABS_PRIVATE_ADDRESSES=true" in data["errors"][0]["msg"]) is not never
     assert_error(
         await labs.call("POST", "/webhooks", {"url": "https://8.8.8.8/x", "events": ["all"]}), 400, "invalid_request"
     )

@@ -104,22 +104,19 @@ def no_cosine(texts: Any, others: Any) -> Any:
     return np.zeros((len(texts), len(others)))
 
 
-async def test_the_settings_make_one_for_each_use_and_its_version_begins_with_its_model(tmp_path: Path) -> None:
+async def test_the_settings_make_one_and_its_version_begins_with_its_model(tmp_path: Path) -> None:
     given = settings(
         tmp_path,
         decisions="systemone",
         decisions_url="http://127.0.0.1:9",
         decisions_model="laya-1",
-        judges_model="clef-2",
         reader="decisions",
         judges="decisions",
     )
-    reader, judges = (decision_model(given, use, (no_cosine, "e")) for use in ("reader", "judges"))
-    assert reader is not None
-    assert judges is not None
-    assert reader.version.startswith("systemone/laya-1@")
-    assert judges.version.startswith("systemone/clef-2@")
-    assert given.decision_models == ("laya-1", "clef-2")
+    model = decision_model(given, (no_cosine, "e"))
+    assert model is not None
+    assert model.version.startswith("systemone/laya-1@")
+    assert given.asked_decision_model == "laya-1"
 
 
 @pytest.mark.parametrize(
@@ -143,8 +140,8 @@ def test_settings_that_do_not_fit_are_one_line(
 def test_a_key_is_needed_where_openai_is_asked_and_shows_nowhere(tmp_path: Path) -> None:
     given = settings(tmp_path, decisions="openai", decisions_model="gpt-6-luna")
     with pytest.raises(ConfigurationError, match="LABS_DECISIONS_API_KEY"):
-        decision_model(given, "judges", (no_cosine, "e"), environ={})
-    model = decision_model(given, "judges", (no_cosine, "e"), environ={"OPENAI_API_KEY": "sk-secret"})
+        decision_model(given, (no_cosine, "e"), environ={})
+    model = decision_model(given, (no_cosine, "e"), environ={"OPENAI_API_KEY": "sk-secret"})
     assert model is not None
     assert "sk-secret" not in repr([model, model.describe(), model.version])
 

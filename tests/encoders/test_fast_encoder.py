@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from reward_server.encoders import fast, products
-from reward_server.encoders.encoder import EncoderUnavailable, same_weights
+from reward_server.encoders.encoder import same_weights
 from reward_server.encoders.exactness import Tokens
 from reward_server.encoders.fast import FastEncoder, fast_encoder
 from reward_server.encoders.loading import load_encoder, load_fast_encoder
@@ -158,8 +158,7 @@ def test_auto_takes_fp32_where_bf16_is_not_exact(
     monkeypatch.setattr(fast, "Bf16Forward", DependsOnNeighbours)
     monkeypatch.setattr(fast, "prepacked", lambda *how: None)
     monkeypatch.setattr(fast, "_multiplies_bf16", lambda capabilities: True)
-    assert fast_encoder(checkpoint, "auto").precision == "fp32"
-    assert fast_encoder(checkpoint, "bf16").precision == "bf16"
+    assert fast_encoder(checkpoint).precision == "fp32"
 
 
 @pytest.mark.slow
@@ -173,21 +172,16 @@ def test_rows_are_filled_up_where_the_number_of_rows_changes_the_sums(
     monkeypatch.setattr(products.Products, "_added", summed_otherwise)
     monkeypatch.setattr(fast, "prepacked", lambda *how: None)
     monkeypatch.setattr(fast, "_multiplies_bf16", lambda capabilities: True)
-    encoder = fast_encoder(checkpoint, "auto")
+    encoder = fast_encoder(checkpoint)
     assert (encoder.precision, encoder.packs_are_exact) == ("bf16", True)
     texts = _texts(6, 40)
     assert np.array_equal(encoder.encode(texts), np.concatenate([encoder.encode([text]) for text in texts]))
 
 
-def test_a_processor_without_bf16_gets_fp32_or_a_clear_error(
-    checkpoint: EncoderCheckpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_processor_without_bf16_gets_fp32(checkpoint: EncoderCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_f": True, "avx512_bf16": False})
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert fast_encoder(checkpoint, "auto").precision == "fp32"
-    with pytest.raises(EncoderUnavailable, match="LABS_ENCODER_PRECISION=bf16") as caught:
-        fast_encoder(checkpoint, "bf16")
-    assert "\n" not in str(caught.value)
+    assert fast_encoder(checkpoint).precision == "fp32"
 
 
 def test_fp32_can_be_asked_for_and_equals_the_exact_encoder(exact: MiniLmEncoder) -> None:
@@ -214,7 +208,7 @@ def test_without_the_private_operators_the_public_ones_do(
     monkeypatch.setattr(products.PrepackedProducts, "plain", missing)
     monkeypatch.setattr(fast, "_multiplies_bf16", lambda capabilities: True)
     assert prepacked(checkpoint.weights) is None
-    assert fast_encoder(checkpoint, "bf16").precision == "bf16"
+    assert fast_encoder(checkpoint).precision == "bf16"
 
 
 def test_other_results_of_the_private_operators_are_not_used(

@@ -19,7 +19,6 @@ SOCKETS = 80
 PLACES = 40
 ASSET = b"GET /docs/assets/swagger-ui-bundle.js HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 SETTINGS = {
-    "LABS_MAX_CONNECTIONS_PER_ADDRESS": str(PLACES),
     "LABS_MAX_CONCURRENCY": str(PLACES // 2),
     "LABS_METRICS_ACCESS": "open",
 }

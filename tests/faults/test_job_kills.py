@@ -44,7 +44,6 @@ def worker(folder: Path, database: str, **environment: str) -> Iterator[subproce
         **os.environ,
         "LABS_SCENARIOS": str(COLLECTIONS),
         "LABS_DATABASE_URL": database,
-        "LABS_JOB_LEASE_S": "2",
         "PYTHONPATH": str(ROOT),
         "OMP_NUM_THREADS": "1",
         "HF_HUB_OFFLINE": "1",

@@ -42,7 +42,6 @@ def tiny(updates: int, **sections: Any) -> dict[str, Any]:
 
 @contextmanager
 def serving(folder: Path, **environment: str) -> Iterator[tuple[ServerProcess, LabsClient]]:
-    environment = {"LABS_JOB_LEASE_S": "2", **environment}
     with (
         server_process(folder, keys=("acme",), scopes=EVERY, **environment) as server,
         LabsClient(server.url, server.keys["acme"]) as client,

@@ -25,6 +25,7 @@ from reward_server.store.migrate import migrate
 from reward_server.store.records import LabLimitsRow
 from reward_server.store.store import Store
 from tests.faults.server_process import WHERE, ServerProcess, server_process
+from tests.shared_state.patience import patient
 
 pytestmark = pytest.mark.slow
 
@@ -47,8 +48,7 @@ def shared() -> Iterator[dict[str, str]]:
     with PostgresServer() as database, RedisServer() as memory:
         url = database.new_database("labs_two")
         # On a busy machine Redis may take its time: a server that takes it for lost counts alone for a while.
-        patient = {"LABS_REDIS_URL": memory.url, "LABS_REDIS_DEADLINE_S": "20"}
-        yield {"LABS_DATABASE_URL": url, "LABS_PEPPER": PEPPER, **patient}
+        yield {"LABS_DATABASE_URL": url, "LABS_PEPPER": PEPPER, "LABS_REDIS_URL": patient(memory.url)}
 
 
 @pytest.fixture(scope="module")

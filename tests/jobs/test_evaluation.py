@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,16 +11,17 @@ from typing import Any
 import pytest
 
 from reward_server.errors import InvalidRequest, JudgeFailed
-from reward_server.offline import run as run_module
+from reward_server.offline import workers
 from reward_server.offline.report import summarise, write_report
 from reward_server.offline.results import RESULTS, ResultsFile
 from reward_server.offline.rows import InputRow, read_rows
-from reward_server.offline.run import FileEvaluation, ScoringTask
+from reward_server.offline.run import ScoringTask
+from reward_server.offline.scoring import score_rows
 from reward_server.scoring.scored import Scored, Unscored
 from reward_server.scoring.scorer import Scorer, ScoreRequest
 from reward_server.server.engine import OfflineEngine
 from scenarios.library import Library
-from tests.jobs.conftest import COLLECTION, SCENARIO
+from tests.jobs.conftest import COLLECTION, SCENARIO, Here
 from trainer_client.wire import Message
 
 Rows = Callable[..., Path]
@@ -39,7 +41,7 @@ async def scored(
     scorer: Scorer, out: Path, path: Path, task: ScoringTask = TASK, resume: bool = False
 ) -> list[dict[str, Any]]:
     with ResultsFile(out, scorer.scoring_version, resume) as results:
-        await FileEvaluation(scorer, task, results).run(read_rows(path), lambda _: None)
+        await asyncio.to_thread(score_rows, results, read_rows(path), Here(scorer, task))
         return list(results.read())
 
 
@@ -87,7 +89,7 @@ async def test_rows_may_name_their_own_scenario(engine: OfflineEngine, rows: Row
 async def test_an_interrupted_run_goes_on_without_scoring_twice(
     engine: OfflineEngine, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_module, "BATCH", 2)
+    monkeypatch.setattr(workers, "BATCH", 2)
     talks = [
         {"messages": [*GOOD_TALK[: 1 + 2 * (i % 3)], {"role": "assistant", "content": f"Goodbye {i}."}]}
         for i in range(7)
@@ -104,7 +106,7 @@ async def test_an_interrupted_run_goes_on_without_scoring_twice(
 
     out = tmp_path / "out"
     with ResultsFile(out, engine.scorer.scoring_version, resume=False) as results, pytest.raises(Interrupted):
-        await FileEvaluation(engine.scorer, TASK, results).run(read_rows(path), stop_at_four)
+        await asyncio.to_thread(score_rows, results, read_rows(path), Here(engine.scorer, TASK), stop_at_four)
     with (out / RESULTS).open("a") as stream:
         stream.write('{"key": "torn')
     counting = Counting(engine.scorer)
@@ -219,10 +221,8 @@ def test_a_run_in_which_nothing_was_scored_is_reported_without_plots(tmp_path: P
 
 
 def test_progress_reaches_the_last_row(engine: OfflineEngine, tmp_path: Path, library: Library) -> None:
-    import asyncio
-
     heard: list[int] = []
     rows = [InputRow(1, {"messages": GOOD_TALK}), InputRow(2, problem="broken"), InputRow(3, {"messages": POOR_TALK})]
     with ResultsFile(tmp_path, engine.scorer.scoring_version, resume=False) as results:
-        assert asyncio.run(FileEvaluation(engine.scorer, TASK, results).run(rows, heard.append)) == 3
+        assert score_rows(results, rows, Here(engine.scorer, TASK), heard.append).failed == 1
     assert heard[-1] == 3

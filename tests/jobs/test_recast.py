@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,11 @@ from personas.case.library import load_temperaments
 from reward_server.offline.recast import RecordedAgentPlayer
 from reward_server.offline.results import ResultsFile
 from reward_server.offline.rows import read_rows
-from reward_server.offline.run import FileEvaluation, ScoringTask
+from reward_server.offline.run import ScoringTask
+from reward_server.offline.scoring import score_rows
 from reward_server.server.engine import OfflineEngine
 from scenarios.library import Library
-from tests.jobs.conftest import COLLECTION, SCENARIO
+from tests.jobs.conftest import COLLECTION, SCENARIO, Here
 
 
 def recorded(library: Library) -> dict[str, Any]:
@@ -28,7 +30,7 @@ def recorded(library: Library) -> dict[str, Any]:
 async def rewards(engine: OfflineEngine, recast: RecordedAgentPlayer | None, source: Path, out: Path) -> list[float]:
     with ResultsFile(out, engine.scorer.scoring_version, resume=True) as results:
         task = ScoringTask(COLLECTION, SCENARIO)
-        await FileEvaluation(engine.scorer, task, results, recast).run(read_rows(source), lambda row: None)
+        await asyncio.to_thread(score_rows, results, read_rows(source), Here(engine.scorer, task, recast))
         return [result["reward"] for result in results.read()]
 
 

@@ -48,12 +48,10 @@ def settings(**changes: Any) -> Settings:
 
 def test_a_budget_in_money_needs_no_prices_of_a_known_model() -> None:
     assert settings(llm_model=MODEL).llm_daily_usd == 0.25
-    with pytest.raises(
-        ValidationError, match="LABS_LLM_USD_PER_MTOK_OUT, as the list prices of new-model are not known"
-    ):
+    with pytest.raises(ValidationError, match="such as 3/15, as the list prices of new-model are not known"):
         settings(llm_model="new-model")
-    with pytest.raises(ValidationError, match="needs LABS_LLM_USD_PER_MTOK_IN"):
-        settings(llm_model=MODEL, llm_usd_per_mtok_in=1.0)
+    with pytest.raises(ValidationError, match="llm_prices"):
+        settings(llm_model=MODEL, llm_prices="1")
 
 
 class Noting:
@@ -70,10 +68,8 @@ class Noting:
         raise AssertionError("nothing was booked")
 
 
-@pytest.mark.parametrize(
-    ("changes", "is_free"), [({}, False), ({"llm_usd_per_mtok_in": 0, "llm_usd_per_mtok_out": 0}, True)]
-)
-async def test_an_operators_price_counts_before_the_list(changes: dict[str, float], is_free: bool) -> None:
+@pytest.mark.parametrize(("changes", "is_free"), [({}, False), ({"llm_prices": "0/0"}, True)])
+async def test_an_operators_price_counts_before_the_list(changes: dict[str, str], is_free: bool) -> None:
     ledger = Noting()
     model = language_model(settings(llm_model=MODEL, **changes), ledger, clock=ManualClock(), environ={})
     assert model is not None

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from safetensors.numpy import load, save
 
-from reward_server.encoders.encoder import Precision
 from reward_server.errors import JudgeFailed, UnusableModel
 from reward_server.judges.base import Case
 from reward_server.judges.estimate import ConversationJudge, Estimate
@@ -303,30 +302,6 @@ def test_there_is_no_fall_back_encoder(models: Models) -> None:
 
     with pytest.raises(UnusableModel, match="is not here"):
         Featurisers("no/such/folder", gone).of(found)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_both_the_base_and_a_tuned_encoder_have_the_precision_of_the_setting(
-    models: Models, precision: Precision, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[tuple[str, str]] = []
-
-    def base(name: str, precision: str) -> None:
-        asked.append(("base", precision))
-        raise UnusableModel
-
-    def tuned(name: str, weights: Path, precision: str = "auto") -> None:
-        asked.append(("tuned", precision))
-        raise UnusableModel
-
-    monkeypatch.setattr("reward_server.reward_models.featurisers.load_fast_encoder", base)
-    monkeypatch.setattr("reward_server.reward_models.base_encoder.load_tuned", tuned)
-    found = models.registry.open(models.ids[0])
-    files = {**found.card.files, artefact.ENCODER: "0" * 64}
-    for each in (found, replace(found, card=found.card.model_copy(update={"files": files}))):
-        with pytest.raises(UnusableModel):
-            Featurisers("packaged", precision=precision).of(each)
-    assert asked == [("base", precision), ("tuned", precision)]
 
 
 @pytest.mark.parametrize("dataset", [labelled_talks(), preferred_talks()], ids=["labels", "pairs"])

@@ -21,18 +21,15 @@ from reward_server.shared_state.leases import _RENEW, _TAKE, Lease, Leases, Redi
 from reward_server.shared_state.locks import LockBusy, RedisLocks
 from reward_server.shared_state.redis_link import REST_S, RedisLink, RedisLost
 from reward_server.store.store import Store
+from tests.shared_state.patience import patient
 
 LAB = Lab(lab_id="acme", key_id="k", per_minute=None)
-
-
-PATIENCE_S = 20.0
-"""For an answer of Redis on a busy machine; tests of a lost one set another."""
 
 
 @asynccontextmanager
 async def connected(url: str) -> AsyncIterator[Shared]:
     """A replica with an empty Redis, which keeps its leases."""
-    made = Shared.through(url, deadline_s=PATIENCE_S)
+    made = Shared.through(patient(url))
     assert made.link is not None
     assert isinstance(made.leases, RedisLeases)
     await made.link.client.flushall()
@@ -225,7 +222,7 @@ async def test_the_places_of_a_dead_replica_run_out(redis: RedisServer, monkeypa
     monkeypatch.setattr("reward_server.shared_state.leases.LEASE_S", 2.0)
     monkeypatch.setattr("reward_server.shared_state.leases.RENEW_S", 0.1)
     async with connected(redis.url) as living:
-        dead = Shared.through(redis.url, deadline_s=PATIENCE_S)  # nothing renews its leases
+        dead = Shared.through(patient(redis.url))  # nothing renews its leases
         assert await living.leases.take({"lab/acme": 2}) is not None
         assert await dead.leases.take({"lab/acme": 2}) is not None
         assert await living.leases.take({"lab/acme": 2}) is None
@@ -363,7 +360,7 @@ async def test_while_redis_is_lost_each_replica_works_alone(how: str) -> None:
     told: list[bool] = []
     time = Time()
     with RedisServer() as server:
-        shared = Shared.through(server.url, told.append, deadline_s=1.0)
+        shared = Shared.through(patient(server.url, 1.0), told.append)
         assert shared.link is not None
         shared.link._monotonic = time
         await shared.rates.hit("k", 2)

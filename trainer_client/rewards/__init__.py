@@ -1,4 +1,4 @@
-"""Reward functions to build with: one object serves a training run, `labs score` and a judge plug-in.
+"""Reward functions to build with: one object serves a training run, `labs evaluate` and a judge plug-in.
 
 Every reward reads a conversation as messages and returns a `RewardResult`: a number in [0, 1] and its components.
 Each says in its docstring what it measures, and what it does not. A callable stays enough everywhere (`as_reward`).

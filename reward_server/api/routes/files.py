@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import Path, Query, Request
 from pydantic import Field
 
-from reward_server.api import examples
+from reward_server.api import body, examples
 from reward_server.api.access import for_keys
 from reward_server.api.answers import JSON_LINES, answers
 from reward_server.api.context import API_PREFIX, Body, answer, services_of
@@ -75,11 +75,10 @@ async def delete_file(request: Request, lab: Annotated[Lab, for_keys(Scope.SCORE
 
 async def _parts(request: Request) -> AsyncIterator[bytes]:
     """The body as it comes: every part has the time that a whole small body has."""
-    deadline_s = services_of(request).settings.body_deadline_s
     stream = request.stream().__aiter__()
     while True:
         try:
-            async with asyncio.timeout(deadline_s):
+            async with asyncio.timeout(body.DEADLINE_S):
                 yield await stream.__anext__()
         except TimeoutError:
             raise BodyTooSlow from None

@@ -36,7 +36,7 @@ PARTS = {
 
 def do(order: dict[str, Any], report: Callable[[str, int, int], None]) -> dict[str, Any]:
     """The order has `rows`, `place` (where what was begun is kept), `models` (where the model goes), `encoder`,
-    `precision`, `created` and `options`.
+    `created` and `options`.
     """
     out = Path(order["place"]) / "model"
     found = _finished(out)
@@ -65,7 +65,7 @@ def _trained(order: dict[str, Any], out: Path, report: Callable[[str, int, int],
     dataset = read_dataset(Path(order["rows"]), RowOptions(options.scale, options.ties))
     check_enough(dataset)
     report("loading the encoder", 0, 1)
-    featurisers = Featurisers(order["encoder"], precision=order["precision"])
+    featurisers = Featurisers(order["encoder"])
     tools = tools_on(featurisers, options.reads, FeatureShelf(out.parent / "features"))
     task = TrainingTask(
         out=out,

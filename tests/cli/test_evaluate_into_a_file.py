@@ -1,8 +1,9 @@
-"""`labs score`: data sets in, results out, the same numbers through either engine."""
+"""`labs evaluate` into one file: data sets in, results out, the same numbers through either engine."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from reward_server.cli import main as cli
 from reward_server.cli.evaluate import evaluate
-from reward_server.cli.score import score
 from reward_server.errors import InvalidRequest, LabsError
 from reward_server.offline import workers
-from reward_server.offline.table_run import journal_of
+from reward_server.offline.results import Result
+from reward_server.offline.run import RowItem, RowScoring
+from reward_server.offline.scoring import journal_of
 from scenarios.template import begin
 
 pytestmark = pytest.mark.slow
@@ -46,9 +49,9 @@ def work(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(work: Path, source: str, *arguments: str, command: Any = score) -> str:
+def run(work: Path, source: str, *arguments: str) -> str:
     app = typer.Typer()
-    app.command()(command)
+    app.command()(evaluate)
     where = source if source.startswith("hf:") else str(work / source)
     result = CliRunner().invoke(app, [where, "--dir", str(work / "collections"), *HERE, *arguments])
     if result.exception and not isinstance(result.exception, SystemExit):
@@ -61,13 +64,13 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.usefixtures("shared_encoder")
-def test_the_numbers_are_those_of_evaluate(work: Path) -> None:
+def test_a_file_holds_what_a_folder_holds(work: Path) -> None:
     out = work / "scores.jsonl"
     output = run(work, "talks.jsonl", "--out", str(out))
-    assert "8 conversations scored, 1 not" in output
+    assert "8 of 9 conversations scored" in output
     assert "1 × bad_row" in output
     assert "a second" in output
-    run(work, "talks.jsonl", "--out", str(work / "report"), command=evaluate)
+    run(work, "talks.jsonl", "--out", str(work / "report"))
     assert out.read_bytes() == (work / "report" / "results.jsonl").read_bytes()
     assert not journal_of(out).exists()
     with pytest.raises(InvalidRequest, match="exists already"):
@@ -82,7 +85,7 @@ def test_if_nothing_was_scored_the_corrected_command_has_nothing_in_its_way(work
         run(work, "talks.jsonl", "--out", str(out), "--agent-speaker", "bot")
     assert not out.exists()
     assert not journal_of(out).exists()
-    assert "8 conversations scored, 1 not" in run(work, "talks.jsonl", "--out", str(out))
+    assert "8 of 9 conversations scored" in run(work, "talks.jsonl", "--out", str(out))
     assert out.exists()
 
 
@@ -123,15 +126,15 @@ def test_an_interrupted_run_goes_on_and_scores_nothing_twice(work: Path, monkeyp
     out, whole = work / "scores.jsonl", work / "whole.jsonl"
     run(work, "talks.jsonl", "--out", str(whole))
     scored: list[int] = []
-    original = workers.RowWorker.score
+    original = RowScoring.score
 
-    def dying(self: Any, rows: Any) -> Any:
+    async def dying(self: RowScoring, batch: Sequence[RowItem]) -> list[Result]:
         if len(scored) >= 6:
             raise RuntimeError("killed")
-        scored.extend(row.number for row in rows)
-        return original(self, rows)
+        scored.extend(item.base["row"] for item in batch)
+        return await original(self, batch)
 
-    monkeypatch.setattr(workers.RowWorker, "score", dying)
+    monkeypatch.setattr(RowScoring, "score", dying)
     with pytest.raises(RuntimeError, match="killed"):
         run(work, "talks.jsonl", "--out", str(out))
     assert not out.exists()
@@ -142,16 +145,18 @@ def test_an_interrupted_run_goes_on_and_scores_nothing_twice(work: Path, monkeyp
         journal.write('{"key": "cut off')
     scored.clear()
     run(work, "talks.jsonl", "--out", str(out), "--resume")
-    assert scored == [6, 7, 8, 9]  # the last row of the journal is looked at again, and not written again
+    assert scored == [7, 8, 9]
     assert out.read_bytes() == whole.read_bytes()
 
 
 def test_wrong_calls_say_what_is_wrong(work: Path) -> None:
     (work / "empty").mkdir()
     (work / "no.parquet").write_text("no table")
+    (work / "talks").write_text("a file")
     for arguments, message in (
         (("nothing.jsonl",), "no file"),
         (("talks.jsonl", "--out", str(work / "x.csv")), ".jsonl or .parquet"),
+        (("talks.jsonl", "--out", str(work / "talks")), "must be a folder"),
         (("talks.jsonl", "--engine", "abacus"), "local or ray"),
         (("talks.jsonl", "--workers", "2"), "--engine ray"),
         (("empty",), "neither Parquet"),
@@ -180,3 +185,10 @@ def test_two_workers_on_ray_give_the_same_bytes(work: Path, monkeypatch: pytest.
     (journal_of(out) / "results.jsonl").write_text("".join(half))
     run(work, "many.jsonl", "--engine", "ray", "--workers", "2", "--out", str(out), "--resume")
     assert out.read_bytes() == (work / "local.jsonl").read_bytes()
+
+
+def test_the_name_it_had_before_says_the_new_one() -> None:
+    found = CliRunner().invoke(cli.app, ["score", "talks.jsonl", "--limit", "2"])
+    assert str(found.exception) == (
+        "`score` is `evaluate` now: ./labs evaluate talks.jsonl --limit 2 --out scores.jsonl"
+    )
