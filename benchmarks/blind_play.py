@@ -32,7 +32,7 @@ from reward_server.scoring.scored import or_raise
 from reward_server.scoring.scorer import ScoreRequest
 from reward_server.server.engine import OfflineEngine, load_scenarios, offline_engine
 from reward_server.settings import load_settings
-from scenarios.exam import Act, ScriptedAgent
+from scenarios.exam import ExamTurn, ScriptedAgent
 from scenarios.library import Library
 from trainer_client.wire import Message
 
@@ -61,7 +61,7 @@ def played(library: Library, engine: OfflineEngine, talk: Talk) -> Play:
     """A conversation, played again."""
     scenario = library.vault.open(*talk["scenario"].split("/"))
     temperament = load_temperaments()[talk.get("persona", scenario.secrets.persona.temperaments[0])]
-    script = tuple(Act(turn["say"], tuple(turn.get("tools", ()))) for turn in talk["turns"])
+    script = tuple(ExamTurn(turn["say"], tuple(turn.get("tools", ()))) for turn in talk["turns"])
     return play(scenario, temperament, ScriptedAgent("by hand", script), engine.reader, talk.get("seed", SEED))
 
 

@@ -29,7 +29,7 @@ from benchmarks.processes import free_port
 from benchmarks.report import Table, environment, write
 from learner import canary, config
 from learner.canary import CanaryError
-from learner.engine import Engine
+from learner.engine import SamplerEngine
 from learner.models import load, with_lora
 from learner.policies import policy_of, renderer_of
 from learner.ranks import Ranks
@@ -101,7 +101,7 @@ def tried(base: Path, folder: Path, url: str, *, lora: bool) -> tuple[str, str]:
     model = with_lora(model, tokenizer, chosen, folder) if lora else model
     renderer = renderer_of(chosen, model, tokenizer)
     policy = policy_of(chosen, model, tokenizer, renderer)
-    engine = Engine(chosen, policy, renderer, tokenizer, folder)
+    engine = SamplerEngine(chosen, policy, renderer, tokenizer, folder)
     with closing(engine):
         try:
             gaps = []

@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def is_finished(folder: Path, updates: int) -> bool:
-    """Whether the last evaluation of a run is there."""
+    """True if the last evaluation of a run is there."""
     records = read_metrics(folder / "metrics.jsonl")
     return any(record["kind"] == "eval" and record["step"] >= updates for record in records)
 

@@ -37,11 +37,11 @@ from reward_server.fitting.reward_model.emphasis import learned_emphasis
 from reward_server.fitting.reward_model.head_training import Fitted, Recipe, fit
 from reward_server.fitting.reward_model.metrics import Figure, Resamples, pairwise, pearson, r2, spearman
 from reward_server.reward_models.baselines import Baselines
-from reward_server.reward_models.dataset import OVERALL, Dataset, Split, groups_of, hold_out
+from reward_server.reward_models.dataset import OVERALL, Dataset, DatasetSplit, groups_of, hold_out
 from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.featurisers import Featurisers
 from reward_server.reward_models.heads import Featuriser, Matrix
-from reward_server.reward_models.matrices import Examples
+from reward_server.reward_models.matrices import ExampleMatrices
 from reward_server.reward_models.plain_features import NAMES, PlainFeatures
 from reward_server.reward_models.recorded import conversation_from, scenario_text
 from reward_server.server.engine import load_reader, load_scenarios
@@ -231,9 +231,9 @@ def predicted(
     return found
 
 
-def _fitted(parts: Split, features: Mapping[str, Matrix], featuriser: Featuriser) -> Fitted:
+def _fitted(parts: DatasetSplit, features: Mapping[str, Matrix], featuriser: Featuriser) -> Fitted:
     names, width = (OVERALL,), featuriser.width
-    train, middle = (Examples.of(part, features, names, width) for part in (parts.train, parts.validation))
+    train, middle = (ExampleMatrices.of(part, features, names, width) for part in (parts.train, parts.validation))
     emphasis = learned_emphasis(train, featuriser.emphasis, featuriser.kinds)
     return fit(names, train, middle, Recipe(), emphasis=emphasis, costs=featuriser.costs)
 

@@ -26,7 +26,7 @@ from benchmarks.curves import draw_watched
 from benchmarks.processes import labs_server, running
 from benchmarks.proofs import ALONE, DPO_UPDATES, KINDS, PAIRS_GROUP, PAIRS_SEEDS, Proof, Resumed, TwoRanks, proof_of
 from benchmarks.report import RESULTS, Table, environment, write
-from learner.fluency import Fluency
+from learner.fluency import FluencyMeter
 from learner.warmup import load_script
 
 BROKEN_LIMIT = 0.05
@@ -121,10 +121,10 @@ def share_beside_script(samples: Path) -> str:
 
     Of single replies there are no dialogues.
     """
-    known = Fluency.pairs_of(load_script("tired-and-dizzy").texts())
+    known = FluencyMeter.pairs_of(load_script("tired-and-dizzy").texts())
     said = [line.removeprefix("policy :") for line in samples.read_text().splitlines() if line.startswith("policy :")]
     turns = [line.rpartition("   [")[0].strip() for line in said]
-    strange = [not known.issuperset(Fluency.pairs_of([turn])) for turn in turns]
+    strange = [not known.issuperset(FluencyMeter.pairs_of([turn])) for turn in turns]
     return f"{fmean(strange):.0%}" if strange else "-"
 
 

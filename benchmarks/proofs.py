@@ -112,7 +112,7 @@ class Proof:
         return [found[0], found[-1]]
 
     def is_finished(self, folder: Path) -> bool:
-        """Whether the last evaluation by reward is there."""
+        """True if the last evaluation by reward is there."""
         return any(record["step"] >= self.updates for record in self.records(folder) if "fluency/broken" in record)
 
 
@@ -239,7 +239,7 @@ def _seed_of(line: str) -> int:
 
 
 def _can_be_written(line: str, run: Run) -> bool:
-    """Whether the tiny model's words spell both sides: two of them, said without a space, make one it does not have."""
+    """True if the tiny model's words spell both sides: two of them, said without a space, make one it does not have."""
     try:
         pair_of(json.loads(line), run.renderer, run.tokenizer)
     except (RowError, ChatError):

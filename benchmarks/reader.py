@@ -23,8 +23,8 @@ from personas.reading.acts import Reading
 from personas.reading.heads import load_heads
 from personas.reading.reader import LocalReader
 from reward_server.encoders.encoder import EncoderMatcher
-from reward_server.fitting.reader.dataset import Row, after_opening, packaged_acts, packaged_turns, turns_of_file
-from reward_server.fitting.reader.evaluate import Prediction, by_collection, predict, predicted_unseen, table
+from reward_server.fitting.reader.dataset import ReaderRow, after_opening, packaged_acts, packaged_turns, turns_of_file
+from reward_server.fitting.reader.evaluate import TurnPrediction, by_collection, predict, predicted_unseen, table
 from reward_server.fitting.reader.train import lesson_of, train
 from reward_server.reader.build import local_reader
 from reward_server.reader.encoder import artefact_bytes, load_reader_encoder
@@ -67,18 +67,18 @@ def main() -> None:
         write("reader", text)
 
 
-def opened(what: str, library: Library, rows: Sequence[Row]) -> str:
+def opened(what: str, library: Library, rows: Sequence[ReaderRow]) -> str:
     """Turns after the opening of their persona, as in play."""
     return section(f"{what}, after the persona's opening", measured(library, after_opening(library, rows)))
 
 
-def section(what: str, found: Sequence[Prediction]) -> str:
+def section(what: str, found: Sequence[TurnPrediction]) -> str:
     """A table with its heading."""
     scenarios = {each.row.key for each in found}
     return f"## {len(found)} {what} ({len(scenarios)} scenarios)\n\n{table(by_collection(found))}"
 
 
-def measured(library: Library, rows: Sequence[Row]) -> list[Prediction]:
+def measured(library: Library, rows: Sequence[ReaderRow]) -> list[TurnPrediction]:
     """What the packaged reader makes of turns."""
     return predict(library, local_reader(), rows)
 
@@ -90,7 +90,7 @@ class _AfterEveryLine(LocalReader):
         return []
 
 
-def without_the_line(library: Library, rows: Sequence[Row]) -> str:
+def without_the_line(library: Library, rows: Sequence[ReaderRow]) -> str:
     """How many turns are heard otherwise because some short sentences are read without the line before them."""
     raw = artefact_bytes()
     matcher, heads = EncoderMatcher(load_reader_encoder(raw)), load_heads(raw)
@@ -115,9 +115,9 @@ def _heard(case: CompiledCase, text: str, reading: Reading) -> tuple[list[str], 
     return [each.topic_id for each in hearing.asked], [each.commitment_id for each in hearing.commitments]
 
 
-def unseen(folder: Path, library: Library, rows: Sequence[Row], *, may_train: bool) -> list[Prediction]:
+def unseen(folder: Path, library: Library, rows: Sequence[ReaderRow], *, may_train: bool) -> list[TurnPrediction]:
     """What readers make of the turns of the collections that they were trained without."""
-    found: list[Prediction] = []
+    found: list[TurnPrediction] = []
     for pair in PAIRS:
         path = folder / f"without-{'-and-'.join(pair)}.safetensors"
         if not path.is_file():

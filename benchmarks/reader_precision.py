@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import get_args
 
 from benchmarks.report import Table, environment, write
-from reward_server.fitting.reader.dataset import Row, after_opening, packaged_turns, turns_of_file
-from reward_server.fitting.reader.evaluate import Prediction, measured, predict
+from reward_server.fitting.reader.dataset import ReaderRow, after_opening, packaged_turns, turns_of_file
+from reward_server.fitting.reader.evaluate import TurnPrediction, measured, predict
 from reward_server.reader.build import local_reader
 from reward_server.reader.encoder import ReaderPrecision
 from reward_server.server.engine import load_scenarios
@@ -89,7 +89,7 @@ def in_process(precision: str, variables: dict[str, str], folder: Path | None) -
 def read(precision: ReaderPrecision, folder: Path | None) -> dict[str, object]:
     """Per set its measures, and of every turn what was understood."""
     library = load_scenarios(None)
-    sets: dict[str, Sequence[Row]] = {
+    sets: dict[str, Sequence[ReaderRow]] = {
         "held-out turns of the package": [row for row in packaged_turns(COLLECTIONS, library) if row.turn.kept_aside]
     }
     if folder:
@@ -105,7 +105,7 @@ def read(precision: ReaderPrecision, folder: Path | None) -> dict[str, object]:
     }
 
 
-def shares(found: Sequence[Prediction]) -> dict[str, str]:
+def shares(found: Sequence[TurnPrediction]) -> dict[str, str]:
     """Each measure, as a share of how many."""
     return {name: f"{each.hits / each.of:.0%} of {each.of}" for name, each in measured(found).items() if each.of}
 

@@ -223,7 +223,7 @@ class ScriptedProvider:
                 self._at_once -= 1
 
     def _outcome(self, answering: asyncio.Future[bool]) -> bool:
-        """Whether the connection may be used again; keeps account of clients that left and of scripts that failed."""
+        """True if the connection may be used again; keeps account of clients that left and of scripts that failed."""
         error = answering.exception() if answering.done() else None
         if not answering.done() or isinstance(error, ConnectionError):
             with self._lock:

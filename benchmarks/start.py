@@ -101,7 +101,7 @@ def takeover() -> float:
 
 
 def answered(client: httpx2.Client, url: str, body: Mapping[str, object]) -> bool:
-    """Whether somebody is there and does it."""
+    """True if somebody is there and does it."""
     try:
         return client.post(url, json=body).status_code == HTTPStatus.OK
     except httpx2.HTTPError:

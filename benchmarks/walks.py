@@ -117,7 +117,7 @@ def main() -> None:
 async def walked(folder: Path, recorder: Recorder) -> dict[str, Walk]:
     """The walk of each request."""
     scenarios = one_collection(folder, WHERE["collection_slug"])
-    settings = Settings(data=folder / "data", scenarios=scenarios, log_level="warning")
+    settings = Settings(data=folder / "data", scenarios=scenarios, log_level="warning", job_workers=0)
     (folder / "data").mkdir()
     app = create_app(settings, ports=Ports(own_process=False))
     transport = httpx2.ASGITransport(app=app)

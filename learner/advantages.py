@@ -101,7 +101,7 @@ def per_turn(
 
 
 def gains_to_go(rewards: Sequence[float], gamma: float) -> list[float]:
-    """What the reward gained from each turn on, later gains at `gamma` per turn of distance."""
+    """The gain of the reward from each turn on, later gains at `gamma` per turn of distance."""
     out: list[float] = []
     ahead = 0.0
     for turn in reversed(range(len(rewards))):
@@ -165,7 +165,7 @@ def vapo_lambda(lengths: Tensor, alpha: float = 0.05) -> Tensor:
 
 
 def is_informative(rewards: Sequence[float], tolerance: float = 1e-4) -> bool:
-    """Whether a group's rewards differ by more than noise; equal up to rounding is constant."""
+    """True if a group's rewards differ by more than noise; equal up to rounding is constant."""
     return len(rewards) > 1 and max(rewards) - min(rewards) > tolerance
 
 

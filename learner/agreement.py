@@ -1,4 +1,4 @@
-"""How far apart two ways to the same log-probabilities may be.
+"""The distance that two ways to the same log-probabilities may have.
 
 In float32 every token has to agree. In 16 bits single tokens round apart and nothing is wrong: a logit of 20 is rounded
 to .125. So the mean has to agree there. It does to .014 for a pretrained model of 0.5 billion weights in bf16, where
@@ -22,7 +22,7 @@ MEAN = 0.04
 
 
 def is_coarse(policy: Policy) -> bool:
-    """Whether the policy computes in 16 bits."""
+    """True if the policy computes in 16 bits."""
     return policy.autocast is not None or policy.model.dtype in (torch.bfloat16, torch.float16)
 
 

@@ -127,22 +127,22 @@ class Objective:
 
     @property
     def needs_critic(self) -> bool:
-        """Whether the algorithm has a critic."""
+        """True if the algorithm has a critic."""
         return self.advantage in CRITIC_ADVANTAGES
 
     @property
     def needs_reference(self) -> bool:
-        """Whether the loss or the reward needs the initial policy."""
+        """True if the loss or the reward needs the initial policy."""
         return bool(self.kl != "none" and self.beta) or self.kl_reward > 0 or self.kind == "preference"
 
     @property
     def has_other_terms(self) -> bool:
-        """Whether the loss has a part beside the advantages: a KL term, or the likelihood of good sequences."""
+        """True if the loss has a part beside the advantages: a KL term, or the likelihood of good sequences."""
         return bool((self.kl != "none" and self.beta) or self.positive_nll)
 
     @property
     def denominator(self) -> str:
-        """What the sum of the loss over tokens is divided by, in words."""
+        """The number that the sum of the loss over tokens is divided by, in words."""
         counted = "all groups" if self.has_other_terms and not self.resample else "the groups whose rewards differ"
         if self.advantage in TOKEN_ADVANTAGES:
             counted = "all groups"
@@ -150,7 +150,7 @@ class Objective:
 
     @property
     def is_whole_sequence(self) -> bool:
-        """Whether one number bounds all tokens of a sequence, so that they must share one advantage."""
+        """True if one number bounds all tokens of a sequence, so that they must share one advantage."""
         return self.ratio in ("sequence_mean", "sequence_sum") or self.gate in ("one_sided_clamp", "gamma_weight")
 
 

@@ -24,7 +24,7 @@ class CanaryError(RuntimeError):
 
 
 def gap(generator: Generator, policy: Policy, renderer: Renderer) -> float:
-    """How far the two are apart over the sampled tokens (`agreement.difference`)."""
+    """The distance of the two over the sampled tokens (`agreement.difference`)."""
     session = generator.start()
     limit = generator.context
     given = {row: renderer.opening(WORDS[: 7 * (row + 1)] * (1 + row % 3)) for row in range(ROWS)}

@@ -1,4 +1,4 @@
-"""The configuration of a run: one TOML file, checked completely before anything starts.
+"""The configuration of a run: one TOML, YAML or JSON file, checked completely before anything starts.
 
 Sections and keys are pydantic models (`sections`): unknown ones are refused with the likely one, wrong types and
 numbers out of range with their place, all at once. `resolved` gives the full configuration, defaults and presets
@@ -8,16 +8,18 @@ included, which is printed at the start and saved beside the checkpoints: what r
 from __future__ import annotations
 
 import dataclasses
+import json
 import tomllib
 import typing
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 import learner.algorithms as table
-from learner import config_errors
+from learner import config_errors, profiles
 from learner.algorithms import ALGORITHMS, Objective
 from learner.reads import missing_need
 from learner.sections import (
@@ -115,7 +117,7 @@ class Config(BaseModel):
 
     @property
     def narrows_frozen(self) -> bool:
-        """Whether frozen weights are kept in 16 bits: sharded ones (`parallel`) have to be of one type."""
+        """True if frozen weights are kept in 16 bits: sharded ones (`parallel`) have to be of one type."""
         return bool(self.lora.rank) and self.model.precision == "bfloat16" and self.parallel.kind == "replicate"
 
     def resolved(self) -> dict[str, Any]:
@@ -126,18 +128,48 @@ class Config(BaseModel):
 
 
 def load(path: Path | None = None, changes: Sequence[str] = ()) -> Config:
-    """Read a file (None: defaults) and apply `section.key=value` changes, whose values are TOML."""
-    content: dict[str, Any] = {}
-    if path is not None:
-        try:
-            content = tomllib.loads(path.read_text())
-        except OSError as error:
-            raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{path}: {error}") from None
+    """Read a TOML, YAML or JSON file (None: defaults) and apply `section.key=value` changes, whose values are TOML."""
+    content = {} if path is None else _content(path)
     for change in changes:
         _apply(content, change)
     return read(content)
+
+
+def load_with_profile(path: Path, name: str, changes: Sequence[str] = ()) -> tuple[Config, list[str]]:
+    """The same under a profile, and a line for each setting that the profile changed.
+
+    Raises:
+        ConfigError: as `load`, or there is no such profile.
+    """
+    try:
+        chosen = profiles.profile(name)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    plain = load(path, changes)
+    content = profiles.applied(_content(path), chosen, load(path))
+    for change in changes:
+        _apply(content, change)
+    config = read(content)
+    return config, profiles.told(chosen, plain, config)
+
+
+def _content(path: Path) -> dict[str, Any]:
+    """What is in a file, by its ending."""
+    try:
+        text = path.read_text()
+        if path.suffix in (".yaml", ".yml"):
+            found = yaml.safe_load(text) or {}
+        elif path.suffix == ".json":
+            found = json.loads(text)
+        else:
+            found = tomllib.loads(text)
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    except (ValueError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path}: {' '.join(str(error).split())}") from None
+    if not isinstance(found, dict):
+        raise ConfigError(f"{path}: the file has to hold sections with keys, as `labs learner config demo` prints them")
+    return found
 
 
 def read(content: Mapping[str, Any]) -> Config:

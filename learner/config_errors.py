@@ -1,4 +1,4 @@
-"""What pydantic finds wrong in a configuration, as one line that says where and what to do."""
+"""Words the errors that pydantic finds in a configuration, each as one line that says where and what to do."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _told(error: Any, kind: type[BaseModel], where: str, places: Mapping[str, Se
 
 
 def _misfit(error: Any, kind: type[BaseModel], name: str) -> str:
-    """What is wrong with the value of a key."""
+    """The fault of the value of a key."""
     field = kind.model_fields[name]
     if error["type"] in _OUTSIDE:
         return outside(field)
@@ -54,7 +54,7 @@ def _misfit(error: Any, kind: type[BaseModel], name: str) -> str:
 
 
 def outside(field: FieldInfo) -> str:
-    """What to say of a number that is outside the range of its field."""
+    """The message about a number that is outside the range of its field."""
     low, high, is_open = _bounds(field)
     more = field.json_schema_extra
     hint = more.get("hint", "") if isinstance(more, dict) else ""

@@ -27,7 +27,7 @@ Segments = tuple[Segment, ...]
 
 
 @dataclass(frozen=True)
-class Pair:
+class ContinuationPair:
     """A better and a worse continuation of one prompt."""
 
     chosen: Segments
@@ -61,13 +61,13 @@ def read_pairs(
     *,
     skip_bad: bool = False,
     say: Say = silent,
-) -> list[Pair]:
+) -> list[ContinuationPair]:
     """All rows of a preference file; ties (a margin of 0) say nothing and are left out.
 
     `context` is how many tokens the model has positions for.
     """
 
-    def read(row: Mapping[str, Any]) -> Pair:
+    def read(row: Mapping[str, Any]) -> ContinuationPair:
         pair = pair_of(row, renderer, tokenizer)
         for side in (pair.chosen, pair.rejected):
             _fitting(side, context)
@@ -132,7 +132,7 @@ def _check_spelled(ids: Sequence[int], renderer: Renderer, tokenizer: Tokenizer)
     raise RowError(f"an assistant message contains the control token {control!r}")
 
 
-def pair_of(row: Mapping[str, Any], renderer: Renderer, tokenizer: Tokenizer) -> Pair:
+def pair_of(row: Mapping[str, Any], renderer: Renderer, tokenizer: Tokenizer) -> ContinuationPair:
     """One row of a preference file; raises RowError or ChatError where it cannot be learned from."""
     better, worse = _messages(row, "chosen", "assistant"), _messages(row, "rejected", "assistant")
     if "prompt" in row:
@@ -150,7 +150,7 @@ def pair_of(row: Mapping[str, Any], renderer: Renderer, tokenizer: Tokenizer) ->
     tools = read_tools(row.get("tools"))
     chosen = as_segments(read_chat(better, "chosen"), renderer, tokenizer, start, tools=tools)
     rejected = as_segments(read_chat(worse, "rejected"), renderer, tokenizer, start, tools=tools)
-    return Pair(chosen, rejected, float(margin))
+    return ContinuationPair(chosen, rejected, float(margin))
 
 
 def _messages(row: Mapping[str, Any], name: str, role: str) -> list[Any]:

@@ -17,8 +17,8 @@ from learner.types import Group, Trajectory
 
 
 @dataclass(frozen=True)
-class Credit:
-    """How an objective reads the rewards of a group."""
+class CreditAssignment:
+    """The way in which an objective reads the rewards of a group."""
 
     objective: Objective
     turn_limit: int = 0
@@ -39,14 +39,14 @@ class Credit:
         return tuple(out)
 
     def gains(self, trajectory: Trajectory) -> list[float]:
-        """What each turn added to the reward, or with credit `episode` all of it in the last turn."""
+        """The amount that each turn added to the reward, or with credit `episode` all of it in the last turn."""
         rewards = self.rewards(trajectory)
         if self.objective.credit == "episode":
             return [0.0] * (len(rewards) - 1) + [rewards[-1]]
         return [reward - before for reward, before in zip(rewards, (0.0, *rewards), strict=False)]
 
     def is_informative(self, group: Group) -> bool:
-        """Whether the objective can tell the members of a group apart."""
+        """True if the objective can tell the members of a group apart."""
         if self.objective.advantage in TOKEN_ADVANTAGES:
             return bool(group.trajectories)
         if self.objective.advantage == "dimension_z_scores":

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from learner import attention
-from learner.model import Policy, Rows, rows_of
+from learner.model import PaddedRows, Policy, rows_of
 from learner.packing import Packed, pack
 from learner.types import Segment
 
@@ -44,7 +44,7 @@ class Critic(nn.Module):
         found: Tensor = self(pack(rows).to(device) if self.packs else rows_of(rows, 0, device))
         return found
 
-    def forward(self, rows: Rows | Packed) -> Tensor:
+    def forward(self, rows: PaddedRows | Packed) -> Tensor:
         """The same of rows that are laid out."""
         with self._precision():
             before = self._packed(rows) if isinstance(rows, Packed) else self._padded(rows)
@@ -60,7 +60,7 @@ class Critic(nn.Module):
         hidden: Tensor = out.last_hidden_state
         return hidden[0].index_select(0, packed.sources)
 
-    def _padded(self, rows: Rows) -> Tensor:
+    def _padded(self, rows: PaddedRows) -> Tensor:
         hidden: Tensor = self.trunk(input_ids=rows.ids, use_cache=False).last_hidden_state
         return hidden[:, :-1][rows.sampled[:, 1:] > 0]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from learner.config import Config
-from learner.conversations import Pair, Segments, read_conversations, read_pairs
+from learner.conversations import ContinuationPair, Segments, read_conversations, read_pairs
 from learner.display import Say, silent
 from learner.models import context_of, load_tokenizer, stops_at
 from learner.tiny import build_tokenizer
@@ -16,7 +16,7 @@ from trainer_client.chat.tokens import Renderer, Tokenizer
 
 def read_data(
     config: Config, renderer: Renderer, tokenizer: Tokenizer, context: int | None, say: Say = silent
-) -> list[Pair] | list[Segments]:
+) -> list[ContinuationPair] | list[Segments]:
     """All rows, as the algorithm takes them. Raises RowError."""
     path, skip_bad = Path(config.data.file or ""), config.data.skip_bad
     read = read_pairs if config.objective().kind == "preference" else read_conversations

@@ -1,4 +1,4 @@
-"""What a run shows while it works: lines that stay, and below them, on a terminal, what is going on now.
+"""Display of a run while it works: lines that stay, and below them, on a terminal, what is going on now.
 
 A pipe or a file gets the lines alone, each as soon as it is said.
 """

@@ -20,7 +20,7 @@ from trainer_client.chat.tokens import Renderer
 CANARY_TOKENS = 6
 
 
-class Engine:
+class SamplerEngine:
     """Gives generators, and keeps a foreign one up to date."""
 
     def __init__(
@@ -43,7 +43,7 @@ class Engine:
 
     @property
     def is_remote(self) -> bool:
-        """Whether a server samples, with one set of weights."""
+        """True if a server samples, with one set of weights."""
         return self._remote is not None
 
     @property

@@ -20,11 +20,11 @@ from learner.endpoint import Endpoint
 from learner.failures import told
 from learner.generate.hf import HfGenerator
 from learner.models import check_device
-from learner.rollout import Stage
+from learner.rollout import RolloutStage
 from learner.seeds import FIRST_HELD_OUT_SEED
 from learner.serving import COLDEST
 from learner.stages import resolve_stages
-from learner.stored import Stored, open_stored
+from learner.stored import StoredPolicy, open_stored
 from learner.transcripts import Record
 from trainer_client import AsyncLabsClient, Rollout, Rollouts, play_async
 from trainer_client.agent import ChatMessage
@@ -37,8 +37,8 @@ DEFAULT_SCENARIO = "clinical-intake/tired-and-dizzy"
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is to be played; what is None is as a run was trained, and of any other policy as said here."""
+class EvaluationOptions:
+    """Options of an evaluation; what is None is as a run was trained, and of any other policy as said here."""
 
     scenarios: Sequence[str] = ()
     """None: those of the run; else `DEFAULT_SCENARIO`."""
@@ -59,8 +59,8 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What is played."""
+class EvaluationSetting:
+    """The episodes to play, and the way to play them."""
 
     scenarios: Sequence[str]
     temperature: float
@@ -84,8 +84,8 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What came of the episodes."""
+class EvaluationResult:
+    """The result of an evaluation."""
 
     rewards: Sequence[float]
     scores: Mapping[str, float]
@@ -116,12 +116,12 @@ class Measured:
         return Counter(self.error_codes).most_common(1)[0][0] if self.error_codes else ""
 
 
-def setting_of(asked: Asked, stored: Stored | None) -> Setting:
-    """What is played where this is asked for: of a run, what it was trained with fills the gaps."""
+def setting_of(asked: EvaluationOptions, stored: StoredPolicy | None) -> EvaluationSetting:
+    """The setting that is asked for: of a run, what it was trained with fills the gaps."""
     run = stored.played if stored else None
     turns = asked.max_turns if asked.max_turns is not None else run.max_turns if run else AS_SCENARIO
     temperature = asked.temperature if asked.temperature is not None else run.temperature if run else 1.0
-    return Setting(
+    return EvaluationSetting(
         scenarios=asked.scenarios or (run.scenarios if run else (DEFAULT_SCENARIO,)),
         temperature=temperature,
         max_turns=turns or None,
@@ -131,15 +131,15 @@ def setting_of(asked: Asked, stored: Stored | None) -> Setting:
     )
 
 
-def _told(stored: Stored, chosen: Setting, *, from_file: bool) -> list[str]:
-    """Which policy was played and how; of a run that was trained on episodes also whether that is how."""
+def _told(stored: StoredPolicy, chosen: EvaluationSetting, *, from_file: bool) -> list[str]:
+    """Lines on which policy was played and how; of a run that was trained on episodes also whether that is how."""
     lines = [f"{stored.name}: {chosen.text()}"]
     if stored.played is None:
         return lines
     lines[0] = f"{stored.name}, update {stored.played.step}: {chosen.text()}"
     if from_file:
         return lines
-    own = setting_of(Asked(), stored)
+    own = setting_of(EvaluationOptions(), stored)
     differs = own != chosen
     lines.append(f"not as the run was trained: {own.text()}" if differs else "as the run was trained")
     if stored.played.single_turn:
@@ -152,7 +152,7 @@ def _learned_from_file(run: Path) -> bool:
     return bool(resolved["algorithm"]["objective"]["kind"] != "reward")
 
 
-def measure_stored(path: str, which: str, asked: Asked) -> Measured:
+def measure_stored(path: str, which: str, asked: EvaluationOptions) -> EvaluationResult:
     """With a policy of this machine."""
     stored = open_stored(Path(path), which)
     chosen = setting_of(asked, stored)
@@ -162,11 +162,11 @@ def measure_stored(path: str, which: str, asked: Asked) -> Measured:
     policy = stored.policy(max(chosen.temperature, COLDEST))
     generator = HfGenerator(policy, max_tokens=chosen.max_tokens or stored.max_tokens)
 
-    async def go() -> Measured:
+    async def go() -> EvaluationResult:
         async with AsyncLabsClient(asked.url) as client:
             stages = await resolve_stages(client, chosen.scenarios, chosen.max_turns, chosen.system, chosen.rewards)
             seeds, places = _seeds(stages, asked.episodes)
-            rollouts = rollout.Rollouts(client, generator, stored.renderer, stages[0])
+            rollouts = rollout.RolloutCollector(client, generator, stored.renderer, stages[0])
             found = await rollouts.collect(seeds, 1, (0,), stages=places)
             records = await transcripts.of_collected(client, found, places) if asked.transcripts else []
         return _measured(
@@ -179,12 +179,12 @@ def measure_stored(path: str, which: str, asked: Asked) -> Measured:
     return asyncio.run(go())
 
 
-def measure_endpoint(address: str, model: str, asked: Asked) -> Measured:
+def measure_endpoint(address: str, model: str, asked: EvaluationOptions) -> EvaluationResult:
     """With an OpenAI-compatible endpoint: of vLLM, of `learner serve`, of a provider."""
     chosen = setting_of(asked, None)
     limit = {} if chosen.max_tokens is None else {"max_tokens": chosen.max_tokens}
 
-    async def go() -> Measured:
+    async def go() -> EvaluationResult:
         async with (
             AsyncLabsClient(asked.url) as client,
             Endpoint(address, model, temperature=chosen.temperature, **limit) as endpoint,
@@ -207,7 +207,7 @@ def measure_endpoint(address: str, model: str, asked: Asked) -> Measured:
     return asyncio.run(go())
 
 
-async def _played(client: AsyncLabsClient, endpoint: Endpoint, stage: Stage, seeds: Sequence[int]) -> Rollouts:
+async def _played(client: AsyncLabsClient, endpoint: Endpoint, stage: RolloutStage, seeds: Sequence[int]) -> Rollouts:
     tools: list[dict[str, Any]] = []
 
     def system(episode: CreateEpisodeResponse) -> str | None:
@@ -222,7 +222,7 @@ async def _played(client: AsyncLabsClient, endpoint: Endpoint, stage: Stage, see
     )
 
 
-def _seeds(stages: Sequence[Stage], episodes: int) -> tuple[list[int], list[Stage]]:
+def _seeds(stages: Sequence[RolloutStage], episodes: int) -> tuple[list[int], list[RolloutStage]]:
     """Seeds, and where each is played; scenarios take turns."""
     return [FIRST_HELD_OUT_SEED + number for number in range(episodes)], [
         stages[number % len(stages)] for number in range(episodes)
@@ -234,7 +234,7 @@ def _measured(
     errors: Sequence[str],
     played: Sequence[str],
     records: Sequence[Record],
-) -> Measured:
+) -> EvaluationResult:
     names = sorted({name for _, scores in found for name in scores})
     means = {name: fmean(scores[name] for _, scores in found if name in scores) for name in names}
-    return Measured([reward for reward, _ in found], means, errors, played, records)
+    return EvaluationResult([reward for reward, _ in found], means, errors, played, records)

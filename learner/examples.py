@@ -25,7 +25,7 @@ class Example:
 
     @property
     def tokens(self) -> int:
-        """How many tokens are trained on."""
+        """The number of tokens that are trained on."""
         return self.trajectory.sampled_tokens
 
 

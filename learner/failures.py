@@ -1,4 +1,4 @@
-"""Why an episode has no reward: a code to count by, and what the server or the learner said of it.
+"""The failure of an episode: a code to count by, and what the server or the learner said of it.
 
 Codes are the server's, or the learner's own where an episode fails before it asks the server.
 """
@@ -24,7 +24,7 @@ class Failure:
 
     @classmethod
     def of(cls, error: LabsError) -> Failure:
-        """What the client raised."""
+        """The failure that an error of the client stands for."""
         if isinstance(error, Unauthenticated):
             return cls(error.code, f"the server needs a key or refuses this one; {SET_A_KEY}")
         return cls(error.code, error.explanation)

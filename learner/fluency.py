@@ -40,7 +40,7 @@ def is_repeated(text: str, earlier: Sequence[str]) -> bool:
 
 
 @dataclass(frozen=True)
-class Fluency:
+class FluencyMeter:
     """Measures the turns of episodes."""
 
     renderer: Renderer
@@ -49,7 +49,7 @@ class Fluency:
 
     @staticmethod
     def pairs_of(lines: Iterable[str]) -> frozenset[tuple[str, str]]:
-        """What a script holds."""
+        """The pairs of words in a script."""
         return frozenset(pair for line in lines for pair in word_pairs(line))
 
     def measure(self, trajectories: Sequence[Trajectory]) -> dict[str, float]:

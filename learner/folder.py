@@ -36,7 +36,7 @@ _SHORT = 40
 
 
 def where_it_goes_on(step: int, config: Config, folder: Path) -> str:
-    """What to say of a run that is there already."""
+    """The message about a run that is there already."""
     if step < config.run.updates:
         return f"continuing from update {step} of {config.run.updates}"
     return (
@@ -59,7 +59,7 @@ def remove_run(folder: Path) -> None:
 
 
 def is_of_another(config: Config, folder: Path) -> bool:
-    """Whether the folder's run has another configuration."""
+    """True if the folder's run has another configuration."""
     path = folder / "config.json"
     return path.exists() and _stored_shape(path) != _shape(config, config.resolved())
 
@@ -94,7 +94,7 @@ def _stored_shape(path: Path) -> dict[str, Any]:
 
 
 def _shape(config: Config, resolved: Mapping[str, Any]) -> dict[str, Any]:
-    """What a policy is made of: not where the server listens, and not how far to go."""
+    """The part of a configuration that shapes the policy: not where the server listens, and not how far to go."""
     shape = {name: value for name, value in resolved.items() if name not in _BESIDE}
     shape["server"] = {name: value for name, value in resolved["server"].items() if name in _PLAYED}
     shape["optim"] = {name: value for name, value in resolved["optim"].items() if name not in _HANDLING}

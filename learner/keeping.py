@@ -1,4 +1,4 @@
-"""What an error leaves of a run: the updates before it are saved, and it is said where the same command goes on.
+"""Saves what an error leaves of a run: the updates before it, and a word on where the same command goes on.
 
 An error in the middle of an update leaves weights that belong to no update. They are not saved: the run goes on from
 its newest checkpoint.

@@ -21,11 +21,11 @@ from learner.failures import most_frequent
 from learner.generate.session import Generator
 from learner.keeping import kept
 from learner.metrics import evaluations, read_metrics
-from learner.overlap import Ahead, Player, copy_of
-from learner.rollout import Collected, Collector
+from learner.overlap import BatchPlayer, PrefetchedBatches, copy_of
+from learner.rollout import BatchCollector, Collected
 from learner.run import Run
 from learner.seeds import FIRST_HELD_OUT_SEED
-from learner.stages import Stages, open_stages
+from learner.stages import Stages, open_stages, own_stages
 from learner.types import Group
 from learner.update import MismatchError, mismatch_told
 from trainer_client import AsyncLabsClient, LabsError
@@ -44,7 +44,7 @@ def _never() -> bool:
     return False
 
 
-Wrap = Callable[[Collector], Collector]
+Wrap = Callable[[BatchCollector], BatchCollector]
 """Gets what plays the configured scenarios, and gives what is trained on."""
 
 
@@ -71,11 +71,13 @@ async def _train(
     run: Run, client: AsyncLabsClient, say: Say, asked_to_end: Callable[[], bool], now: Now, *, wrap: Wrap
 ) -> None:
     await asyncio.to_thread(run.engine.sync, run.ranks)
-    stages = await open_stages(run.config, client, run.patience(say))
+    stages = await _stages(run, client, say)
     rollouts = wrap(run.rollouts(client, stages.of(0), say))
     ahead = _ahead(run, client, stages, say=say, now=now, wrap=wrap)
     try:
         with kept(run, shared=(NoEpisodesError, MismatchError)):
+            if run.ranks.first:
+                run.plugins.callbacks.on_start(run)
             if run.ranks.agree(_lacks_evaluation(run)):
                 await evaluate(run, client, rollouts, say, now, stages=stages)
             if (told := run.settle_waves()) is not None:
@@ -88,6 +90,8 @@ async def _train(
                 run.save()
             elif ahead is not None and run.ranks.world > 1:
                 await ahead.settle()  # none may leave while the others wait for its episodes
+            if run.ranks.first:
+                run.plugins.callbacks.on_end(run)
     finally:
         if ahead is not None:
             await ahead.close()
@@ -95,27 +99,33 @@ async def _train(
         say(run.ending())
 
 
+async def _stages(run: Run, client: AsyncLabsClient, say: Say) -> Stages:
+    if run.plugins.environment is not None:
+        return own_stages(run.config)
+    return await open_stages(run.config, client, run.retry_policy(say))
+
+
 def _is_due(run: Run) -> bool:
-    """Whether this step has an evaluation."""
+    """True if this step has an evaluation."""
     return run.step % run.config.evaluation.every == 0 or run.step == run.config.run.updates
 
 
 def _lacks_evaluation(run: Run) -> bool:
-    """Whether the step where a run begins or goes on is still to be evaluated: it is if the evaluation failed."""
+    """True if the step where a run begins or goes on is still to be evaluated: it is if the evaluation failed."""
     return _is_due(run) and run.step not in [step for step, _ in evaluations(read_metrics(run.metrics.path))]
 
 
 async def _measure_and_save(
     run: Run,
     client: AsyncLabsClient,
-    rollouts: Collector,
+    rollouts: BatchCollector,
     stages: Stages,
-    ahead: Ahead | None,
+    ahead: PrefetchedBatches | None,
     *,
     say: Say,
     now: Now,
 ) -> None:
-    """What is due at this step. It comes before its checkpoint: a run that goes on from there does not do it again."""
+    """Do what is due at this step, before its checkpoint: a run that goes on from there does not do it again."""
     due = _is_due(run)
     if due:
         if ahead is not None and run.engine.is_remote:
@@ -128,16 +138,18 @@ async def _measure_and_save(
         run.save()
 
 
-def _ahead(run: Run, client: AsyncLabsClient, stages: Stages, *, say: Say, now: Now, wrap: Wrap) -> Ahead | None:
-    """What plays the next batches beside the update, where that is wanted."""
+def _ahead(
+    run: Run, client: AsyncLabsClient, stages: Stages, *, say: Say, now: Now, wrap: Wrap
+) -> PrefetchedBatches | None:
+    """The players of the next batches beside the update, where that is wanted."""
     if not run.config.rollout.max_staleness:
         return None
     players = []
     for _ in range(run.config.rollout.max_staleness):
         generator, refresh = _sampler_ahead(run)
         rollouts = wrap(run.rollouts(client, stages.of(0), say, generator, run.ranks.apart()))
-        players.append(Player(functools.partial(_groups, run, rollouts, stages, now), refresh))
-    return Ahead(players, run.queue)
+        players.append(BatchPlayer(functools.partial(_groups, run, rollouts, stages, now), refresh))
+    return PrefetchedBatches(players, run.queue)
 
 
 def _sampler_ahead(run: Run) -> tuple[Generator, Callable[[], float]]:
@@ -150,7 +162,7 @@ def _sampler_ahead(run: Run) -> tuple[Generator, Callable[[], float]]:
 async def evaluate(
     run: Run,
     client: AsyncLabsClient,
-    rollouts: Collector,
+    rollouts: BatchCollector,
     say: Say,
     now: Now = silent,
     *,
@@ -165,6 +177,8 @@ async def evaluate(
         seeds, 1, (run.config.run.seed, _EVALUATION), lambda played: now(f"held-out seeds, {played}"), places
     )
     values = summary(collected) | run.fluency.measure(collected.trajectories)
+    if run.ranks.first:
+        run.plugins.callbacks.on_evaluation(run, values)
     run.metrics.write("eval", run.step, values)
     say(
         f"update {run.step:>4}  held-out reward {values['reward/mean']:.3f} ± {values['reward/standard_error']:.3f}"
@@ -178,7 +192,7 @@ async def evaluate(
 
 
 def _language(values: Mapping[str, float]) -> Iterator[str]:
-    """What is told of the language of an evaluation: a pretrained model has no script to hold its turns against."""
+    """Lines on the language of an evaluation: a pretrained model has no script to hold its turns against."""
     if "fluency/broken" in values:
         yield f"  broken turns {values['fluency/broken']:.0%}"
     elif "fluency/reference_nll" in values:
@@ -186,7 +200,9 @@ def _language(values: Mapping[str, float]) -> Iterator[str]:
     yield f"  repeated {values['fluency/repeated']:.0%}"
 
 
-async def _update(run: Run, rollouts: Collector, stages: Stages, ahead: Ahead | None, *, say: Say, now: Now) -> None:
+async def _update(
+    run: Run, rollouts: BatchCollector, stages: Stages, ahead: PrefetchedBatches | None, *, say: Say, now: Now
+) -> None:
     step = run.step + 1
     version = run.step
     if ahead is None:
@@ -214,6 +230,8 @@ async def _update(run: Run, rollouts: Collector, stages: Stages, ahead: Ahead | 
         values["generator/gap"] = gap
     if values.get("update/skipped"):  # what was no number is the reason, and is not in the file
         values = {name: value for name, value in values.items() if math.isfinite(value)}
+    if run.ranks.first:
+        run.plugins.callbacks.on_step(run, values)
     run.metrics.write("train", step, values)
     learned = [
         f"  {title} {values[name]:{form}}"
@@ -232,7 +250,7 @@ async def _update(run: Run, rollouts: Collector, stages: Stages, ahead: Ahead | 
 
 
 def _nothing_learned(run: Run, collected: Collected) -> str:
-    """What to do where no group has a difference."""
+    """Advice for a step in which no group has a difference."""
     if all(len(group.trajectories) < 2 for group in collected.groups):
         why = most_frequent(collected.error_codes, collected.error_messages)
         return f"no group has two episodes left to compare, so nothing was learned; the most frequent error is {why}"
@@ -244,14 +262,14 @@ def _nothing_learned(run: Run, collected: Collected) -> str:
 
 
 def _why_skipped(run: Run, values: Mapping[str, Any]) -> str:
-    """What was the matter with a step that was not made, and what to do."""
+    """The reason why a step was not made, and what to do."""
     limit = run.config.optim.max_mismatch_kl
     if limit and not values.get("mismatch_k3", 0.0) <= limit:
         return f"skipped: {mismatch_told(values['mismatch_k3'], limit)}"
     return "skipped: the gradient was not a number. If this continues, lower optim.learning_rate"
 
 
-async def _groups(run: Run, rollouts: Collector, stages: Stages, now: Now, step: int) -> tuple[Collected, int]:
+async def _groups(run: Run, rollouts: BatchCollector, stages: Stages, now: Now, step: int) -> tuple[Collected, int]:
     """The groups of an update; with dynamic sampling, those that say nothing replaced as often as is allowed."""
     settings = run.config.rollout
     attempts = 1 + (settings.max_refills if run.objective.resample else 0)
@@ -284,7 +302,7 @@ def _groups_of(played: Sequence[Collected]) -> tuple[Group, ...]:
 
 
 def summary(collected: Collected) -> dict[str, Any]:
-    """What is to be known of a batch of episodes. Errored ones are counted, and in no mean."""
+    """The figures of a batch of episodes. Errored ones are counted, and in no mean."""
     trajectories = collected.trajectories
     if not trajectories:
         why = most_frequent(collected.error_codes, collected.error_messages)
@@ -328,14 +346,15 @@ def _mean_of(values: Sequence[float | None]) -> float:
 
 async def save_samples(run: Run, client: AsyncLabsClient, collected: Collected, say: Say) -> None:
     """Keep a few transcripts to read: the first seeds, the same ones before and after."""
-    parts, patience = [], run.patience(say)
+    parts, retry_policy = [], run.retry_policy(say)
     for trajectory in collected.trajectories[: run.config.evaluation.samples]:
         lines = [f"seed {trajectory.seed}, reward {trajectory.reward:.3f}, {trajectory.terminal_reason}", ""]
-        if not trajectory.episode_id:  # there is no log of it but its tokens
+        is_on_server = trajectory.episode_id and run.plugins.environment is None
+        if not is_on_server:  # there is no log of it but its tokens
             parts.append("\n".join([*lines, run.tokenizer.decode(list(trajectory.ids))]))
             continue
         try:
-            episode = await patience.ask(functools.partial(_log_of, client, trajectory.episode_id))
+            episode = await retry_policy.ask(functools.partial(_log_of, client, trajectory.episode_id))
         except LabsError as error:
             why = f"the transcript of seed {trajectory.seed} cannot be fetched: {error.explanation}"
             say(why)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from learner.config import ConfigError
-from learner.model import Policy, Rows, Scored
+from learner.model import PaddedRows, Policy, TokenScores
 from learner.types import Segment
 
 
@@ -103,7 +103,7 @@ class BasePolicy(Policy):
         with self._without_adapters():
             return super().score_rows(rows)
 
-    def score(self, rows: Rows) -> Scored:
+    def score(self, rows: PaddedRows) -> TokenScores:
         """As of any policy."""
         with self._without_adapters():
             return super().score(rows)

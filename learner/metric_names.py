@@ -1,4 +1,4 @@
-"""What each figure of `metrics.jsonl` is, and its unit, in one table."""
+"""Meaning and unit of each figure of `metrics.jsonl`, in one table."""
 
 from __future__ import annotations
 

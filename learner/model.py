@@ -27,7 +27,7 @@ FULL = Truncation()
 
 
 @dataclass(frozen=True)
-class Rows:
+class PaddedRows:
     """Conversations padded on the right, and which of their tokens were sampled."""
 
     ids: Tensor
@@ -40,7 +40,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Scored:
+class TokenScores:
     """The policy's view of the sampled tokens; both [B, T], 0 elsewhere."""
 
     logp: Tensor
@@ -76,13 +76,13 @@ class Policy:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """The device of the weights."""
         device: torch.device = self.model.device
         return device
 
     @property
     def context(self) -> int | None:
-        """How many tokens the model has positions for; None: it does not say."""
+        """The number of tokens the model has positions for; None: it does not say."""
         found: int | None = getattr(self.model.config, "max_position_embeddings", None)
         return found
 
@@ -93,7 +93,7 @@ class Policy:
 
     @property
     def packs(self) -> bool:
-        """Whether rows are scored packed; found out when it is first asked."""
+        """True if rows are scored packed; found out when it is first asked."""
         if self._may_pack and self._scorer is None:
             self._scorer = packed_scorer(self)
             self._may_pack = self._scorer is not None
@@ -120,7 +120,7 @@ class Policy:
             logits = logits.index_fill(-1, self.banned, float("-inf"))
         return logits / self.temperature
 
-    def score(self, rows: Rows) -> Scored:
+    def score(self, rows: PaddedRows) -> TokenScores:
         """Log-probability and entropy at every sampled token, with gradient."""
         # Token t is scored from the hidden state at t - 1; no trajectory starts with a sampled token.
         chosen = rows.sampled[:, 1:] > 0
@@ -128,7 +128,7 @@ class Policy:
         if rows.supports is not None:
             logits = rows.supports.narrow(logits)
         logp, entropy = chosen_logp_and_entropy(logits, rows.ids[:, 1:][chosen])
-        return Scored(_scatter(logp, rows.sampled), _scatter(entropy, rows.sampled))
+        return TokenScores(_scatter(logp, rows.sampled), _scatter(entropy, rows.sampled))
 
     def _logits_at(self, ids: Tensor, places: Tensor) -> Tensor:
         """[N, vocabulary] at the places [B, T]: by the model's own forward, so that its scales and soft caps count.
@@ -151,7 +151,7 @@ class Policy:
         return logits[0]
 
 
-def rows_of(conversations: Sequence[Sequence[Segment]], pad_id: int, device: torch.device | str = "cpu") -> Rows:
+def rows_of(conversations: Sequence[Sequence[Segment]], pad_id: int, device: torch.device | str = "cpu") -> PaddedRows:
     """Pad conversations on the right."""
     width = max(sum(len(segment.ids) for segment in segments) for segments in conversations)
     shape = (len(conversations), width)
@@ -166,7 +166,7 @@ def rows_of(conversations: Sequence[Sequence[Segment]], pad_id: int, device: tor
                 sampled[row, start:end] = 1.0
                 logp[row, start:end] = torch.tensor(segment.logp)
             start = end
-    return Rows(ids.to(device), sampled.to(device), logp.to(device), Supports.of(conversations))
+    return PaddedRows(ids.to(device), sampled.to(device), logp.to(device), Supports.of(conversations))
 
 
 def _scatter(values: Tensor, sampled: Tensor) -> Tensor:

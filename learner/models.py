@@ -1,4 +1,4 @@
-"""Where weights come from and how they are stored: a folder of transformers, or adapters on one."""
+"""Loads and stores weights: a folder of transformers, or adapters on one."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def write(model: Any, tokenizer: Any, folder: Path) -> None:
 
 
 def tell_deepspeed() -> None:
-    """Where there is only a CPU, say so to DeepSpeed, which otherwise prints a warning when it is imported.
+    """Tell DeepSpeed where there is only a CPU; otherwise it prints a warning when it is imported.
 
     Where it is installed, transformers imports it to write a model, whether it is used or not.
     """
@@ -82,7 +82,7 @@ def load_tokenizer(path: str) -> Any:
 
 
 def context_of(path: str) -> int | None:
-    """How many tokens a model has positions for; None: it does not say."""
+    """The number of tokens a model has positions for; None: it does not say."""
     from transformers import AutoConfig
 
     with _named(path):
@@ -91,7 +91,7 @@ def context_of(path: str) -> int | None:
 
 
 def stops_at(path: str) -> list[int]:
-    """What a model was made to stop at, without loading it."""
+    """The tokens that a model was made to stop at, without loading it."""
     from transformers import GenerationConfig
 
     try:
@@ -102,7 +102,7 @@ def stops_at(path: str) -> list[int]:
 
 @contextmanager
 def _named(path: str) -> Iterator[None]:
-    """What transformers says of a model that it cannot load does not name the setting; nor are retries of the hub for
+    """Name the setting where transformers cannot load a model; it does not itself, nor are retries of the hub for
     the user."""
     from huggingface_hub.utils import logging
 
@@ -175,7 +175,7 @@ def ids_without_token(model: Any, tokenizer: Any) -> list[int]:
 
 
 def stops_of(model: Any) -> list[int]:
-    """What the model was made to stop at, by its generation_config."""
+    """The tokens that the model was made to stop at, by its generation_config."""
     return _stops(getattr(model, "generation_config", None))
 
 

@@ -21,7 +21,7 @@ __all__ = ["ALGORITHMS", "Gate", "Kl", "LossInputs", "LossOutput", "Objective", 
 
 @dataclass(frozen=True)
 class LossInputs:
-    """What a loss needs besides the policy's own log-probabilities; all [B, T] unless said."""
+    """The tensors that a loss needs besides the policy's own log-probabilities; all [B, T] unless said."""
 
     old_logp: Tensor
     mask: Tensor
@@ -110,7 +110,7 @@ def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
 def ratio_metrics(
     log_ratio: Tensor, advantages: Tensor, mask: Tensor, objective: Objective, logp: Tensor | None = None
 ) -> dict[str, float]:
-    """How far the policy is from the one that sampled; clipped is what the objective's own bound really stops.
+    """The distance of the policy from the one that sampled; clipped is what the objective's own bound really stops.
 
     `logp` is needed where the bound is on probabilities (gate `probability_shift`).
     """
@@ -128,7 +128,7 @@ def ratio_metrics(
 
 
 def _outside(log_ratio: Tensor, ratio: Tensor, advantages: Tensor, objective: Objective) -> Tensor:
-    """Where the gate takes the gradient away (or, for a clipped weight, holds it); at the level of the ratio."""
+    """The tokens where the bound takes the gradient away (or, for a clipped weight, holds it), by the ratio."""
     up, down = advantages > 0, advantages < 0
     match objective.gate:
         case "clip":
@@ -144,7 +144,7 @@ def _outside(log_ratio: Tensor, ratio: Tensor, advantages: Tensor, objective: Ob
 
 
 def mismatch_metrics(old_logp: Tensor, sampler_logp: Tensor, mask: Tensor) -> dict[str, float]:
-    """How far the learner's log-probabilities are from the sampler's for the same tokens."""
+    """The distance of the learner's log-probabilities from the sampler's for the same tokens."""
     log_rho, count = (old_logp - sampler_logp) * mask, mask.sum().clamp(min=1)
     rho = log_rho.exp()
     ess = ((rho * mask).sum() ** 2) / (((rho**2) * mask).sum() * count)
@@ -224,7 +224,7 @@ def _ratio(log_ratio: Tensor, logp: Tensor, mask: Tensor, objective: Objective) 
 
 @dataclass(frozen=True)
 class _Tokens:
-    """What a gate sees of each token; all [B, T]."""
+    """The numbers that a bound sees of each token; all [B, T]."""
 
     logp: Tensor
     anchor: Tensor

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from learner.config import ConfigError
-from learner.conversations import Pair, Segments
+from learner.conversations import ContinuationPair, Segments
 from learner.datafile import read_data
 from learner.display import Now, Say, silent
 from learner.keeping import kept
@@ -114,7 +114,9 @@ def _parts(rows: Sequence[T], size: int) -> Iterator[Sequence[T]]:
         yield rows[start : start + size]
 
 
-def _preference(run: Run, pairs: Sequence[Pair], batch: Sequence[Pair]) -> tuple[Tensor, dict[str, float]]:
+def _preference(
+    run: Run, pairs: Sequence[ContinuationPair], batch: Sequence[ContinuationPair]
+) -> tuple[Tensor, dict[str, float]]:
     """The share that these pairs have in the loss of the batch, and in its figures."""
     row, reference = run.objective, run.reference
     if reference is None:

@@ -38,7 +38,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Player:
+class BatchPlayer:
     """Plays batches with weights of its own."""
 
     play: Callable[[int], Awaitable[tuple[Collected, int]]]
@@ -47,10 +47,10 @@ class Player:
     """Makes its weights the present ones; how far its log-probabilities then are from the learner's."""
 
 
-class Ahead:
+class PrefetchedBatches:
     """Holds as many batches as there are players, or the tasks that play them."""
 
-    def __init__(self, players: Sequence[Player], waiting: Sequence[Batch]) -> None:
+    def __init__(self, players: Sequence[BatchPlayer], waiting: Sequence[Batch]) -> None:
         self._players = players
         self._depth = len(players)
         # A batch of which nothing came, in an outage, is played again.
@@ -94,7 +94,7 @@ class Ahead:
         self.gap = player.refresh()
         self._tasks[step] = asyncio.create_task(self._played(player, step, version))
 
-    async def _played(self, player: Player, step: int, version: int) -> Batch:
+    async def _played(self, player: BatchPlayer, step: int, version: int) -> Batch:
         collected, refills = await player.play(step)
         return Batch(step, collected, refills, version)
 
@@ -126,7 +126,7 @@ def save_batches(folder: Path, batches: Sequence[Batch]) -> None:
 
 
 def load_batches(folder: Path) -> tuple[Batch, ...]:
-    """What waited when the checkpoint was written."""
+    """The batches that waited when the checkpoint was written."""
     path = folder / FILE
     return tuple(_batch(plain) for plain in json.loads(path.read_text())) if path.exists() else ()
 

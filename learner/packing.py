@@ -23,7 +23,7 @@ Ids = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 @dataclass(frozen=True)
-class Run:
+class TokenRun:
     """Tokens `start` to `end` of the packed row, below the runs with the numbers `above`."""
 
     start: int
@@ -39,7 +39,7 @@ class Packed:
 
     ids: Tensor
     positions: Tensor
-    runs: tuple[Run, ...]
+    runs: tuple[TokenRun, ...]
     sources: Tensor
     """Where the model says what it thinks of each sampled token: the place of the token before it."""
     targets: Tensor
@@ -106,13 +106,13 @@ def pack(rows: Sequence[Sequence[Segment]], *, least_shared: int = LEAST_SHARED)
 
 
 def packed_size(rows: Sequence[Sequence[Segment]], *, least_shared: int = LEAST_SHARED) -> int:
-    """How many tokens `pack` would compute."""
+    """The number of tokens that `pack` would compute."""
     runs = _Forest([_ids(row) for row in rows], least_shared).runs
     return runs[-1].end if runs else 0
 
 
 def added_size(row: Sequence[Segment], before: Sequence[Segment] | None) -> int:
-    """How many tokens a row adds to a packed one in which it follows `before`."""
+    """The number of tokens that a row adds to a packed one in which it follows `before`."""
     ids = _ids(row)
     shared = 0 if before is None else _common(ids, _ids(before))
     return len(ids) - (shared if shared >= LEAST_SHARED else 0)
@@ -128,14 +128,14 @@ class _Forest:
     def __init__(self, rows: Sequence[Ids], least_shared: int) -> None:
         self._rows = rows
         self._least = least_shared
-        self.runs: list[Run] = []
+        self.runs: list[TokenRun] = []
         self.ids: list[Ids] = []
         self._chains: list[list[int]] = [[] for _ in rows]
         order = sorted(range(len(rows)), key=lambda number: rows[number].tolist())
         self._grow(order, 0, ())
 
     def places(self, number: int) -> Ids:
-        """Where each token of a row stands in the packed one."""
+        """The place of each token of a row in the packed one."""
         runs = [self.runs[each] for each in self._chains[number]]
         return np.concatenate([np.arange(run.start, run.end) for run in runs])
 
@@ -165,7 +165,7 @@ class _Forest:
 
     def _add(self, ids: Ids, depth: int, above: tuple[int, ...], of: Sequence[int]) -> int:
         start = self.runs[-1].end if self.runs else 0
-        self.runs.append(Run(start, start + len(ids), depth, above))
+        self.runs.append(TokenRun(start, start + len(ids), depth, above))
         self.ids.append(ids)
         for number in of:
             self._chains[number].append(len(self.runs) - 1)

@@ -1,4 +1,4 @@
-"""What a run would do and the memory it would take, without doing any of it (`--dry-run`).
+"""The plan of a run and the memory it would take, without doing any of it (`--dry-run`).
 
 Memory is an estimate from the configuration of the model: weights, gradients and the two moments of Adam in float32,
 the frozen reference, the critic, keys and values of all live conversations, and activations at about 68 bytes per
@@ -71,7 +71,7 @@ def plan(config: Config, folder: Path, url: str | None) -> list[tuple[str, str]]
 
 
 def remarks(config: Config, processes: int) -> list[str]:
-    """What is allowed and probably not meant."""
+    """Remarks on settings that are allowed and probably not meant."""
     found: list[str] = []
     objective = config.objective()
     if objective.needs_critic and objective.critic_warmup >= config.run.updates:
@@ -88,7 +88,7 @@ def remarks(config: Config, processes: int) -> list[str]:
 
 
 def shortage(config: Config, model: Any) -> str | None:
-    """What to say where the run may need more memory than there is: a process that is killed for it says nothing."""
+    """The message where the run may need more memory than there is: a process that is killed for it says nothing."""
     needed, there = sum(size for _, size in memory(config, model)), memory_there(config.model.device)
     if there is None or needed <= there:
         return None

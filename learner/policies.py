@@ -55,7 +55,7 @@ def policy_of(config: Config, model: Any, tokenizer: Any, renderer: Renderer) ->
 
 
 def renderer_of(config: Config, model: Any, tokenizer: Any) -> Renderer:
-    """How turns are written for a model."""
+    """The renderer of turns for a model."""
     return Renderer(tokenizer, options=config.model.template_options, stops=stops_of(model))
 
 

@@ -28,7 +28,7 @@ def preset_file(name: str) -> Path:
 
 
 def about(name: str) -> str:
-    """What its first line says."""
+    """The first line of a preset."""
     return preset_file(name).read_text().partition("\n")[0].lstrip("# ")
 
 

@@ -21,7 +21,7 @@ LEAST_ROWS = 16
 
 @cache
 def onednn_pays() -> bool:
-    """Whether this is a processor on which oneDNN is the faster library, and this torch can ask it."""
+    """True if this is a processor on which oneDNN is the faster library, and this torch can ask it."""
     try:
         vendor = Path("/proc/cpuinfo").read_text()
     except OSError:

@@ -18,14 +18,14 @@ import torch
 from torch import distributed
 
 from learner.display import Now, silent
-from learner.rollout import Collected, Collector, Stage
+from learner.rollout import BatchCollector, Collected, RolloutStage
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Which of how many processes this is."""
+    """The number of this process, of how many."""
 
     rank: int = 0
     world: int = 1
@@ -34,15 +34,15 @@ class Ranks:
 
     @property
     def first(self) -> bool:
-        """Whether this one writes and speaks."""
+        """True if this one writes and speaks."""
         return self.rank == 0
 
     def share(self, items: Sequence[T]) -> Sequence[T]:
-        """What this process does of a list."""
+        """This process's share of a list."""
         return items[self.rank :: self.world]
 
     def gather(self, item: T) -> list[T]:
-        """What each process has, in the order of ranks."""
+        """Gather a value from each process, in the order of ranks."""
         if self.world == 1:
             return [item]
         found: list[Any] = [None] * self.world
@@ -138,7 +138,7 @@ def device_of(device: str) -> str:
 class SharedCollector:
     """Each process plays its share of the seeds; all of them get all groups."""
 
-    def __init__(self, inner: Collector, ranks: Ranks) -> None:
+    def __init__(self, inner: BatchCollector, ranks: Ranks) -> None:
         self._inner = inner
         self._ranks = ranks
 
@@ -148,7 +148,7 @@ class SharedCollector:
         group_size: int,
         noise: tuple[int, ...],
         now: Now = silent,
-        stages: Sequence[Stage] | None = None,
+        stages: Sequence[RolloutStage] | None = None,
         *,
         numbers: Sequence[int] | None = None,
     ) -> Collected:

@@ -1,4 +1,4 @@
-"""Which fields of an objective have an effect, given the others.
+"""Fields of an objective that have an effect, given the others.
 
 An override without an effect would leave a user with another algorithm than the one asked for.
 """
@@ -12,30 +12,32 @@ from learner.algorithms import CRITIC_ADVANTAGES, TOKEN_ADVANTAGES, Objective
 
 
 @dataclass(frozen=True)
-class Need:
-    """What a field needs to have an effect: as it is told, and as it is tested."""
+class FieldCondition:
+    """The condition for a field to have an effect: as it is told, and as it is tested."""
 
     told: str
     is_met: Callable[[Objective], bool]
 
 
-def _gate(*names: str) -> Need:
-    return Need(_one_of("gate", names), lambda row: row.gate in names)
+def _gate(*names: str) -> FieldCondition:
+    return FieldCondition(_one_of("gate", names), lambda row: row.gate in names)
 
 
-def _advantage(*names: str) -> Need:
-    return Need(_one_of("advantage", names), lambda row: row.advantage in names)
+def _advantage(*names: str) -> FieldCondition:
+    return FieldCondition(_one_of("advantage", names), lambda row: row.advantage in names)
 
 
 def _one_of(key: str, names: Collection[str]) -> str:
     return f"{key} = {' or '.join(map(repr, names))}"
 
 
-_REWARD = Need("an algorithm that learns from rewards", lambda row: row.kind == "reward")
-_PAIRS = Need("an algorithm that learns from pairs", lambda row: row.kind == "preference")
-_RATIO = Need("a gate that reads the ratio", lambda row: row.gate not in ("none", "one_sided_clamp", "gamma_weight"))
-_WHOLE_REWARD = Need("an advantage of the whole reward", lambda row: row.advantage != "dimension_z_scores")
-_DISCOUNTED = Need(
+_REWARD = FieldCondition("an algorithm that learns from rewards", lambda row: row.kind == "reward")
+_PAIRS = FieldCondition("an algorithm that learns from pairs", lambda row: row.kind == "preference")
+_RATIO = FieldCondition(
+    "a gate that reads the ratio", lambda row: row.gate not in ("none", "one_sided_clamp", "gamma_weight")
+)
+_WHOLE_REWARD = FieldCondition("an advantage of the whole reward", lambda row: row.advantage != "dimension_z_scores")
+_DISCOUNTED = FieldCondition(
     "credit = 'to_go', or an advantage per token",
     lambda row: row.advantage in TOKEN_ADVANTAGES or row.credit == "to_go",
 )
@@ -43,8 +45,10 @@ _DISCOUNTED = Need(
 _OF_PAIRS = ("margin_beta", "preference", "smoothing", "margin_weighted")
 _OF_BOTH = ("kind", "positive_nll")
 
-_NEEDS: dict[str, tuple[Need, ...]] = {
-    "ratio": (Need(_RATIO.told, lambda row: _RATIO.is_met(row) or (row.kl == "k3_weighted" and row.beta > 0)),),
+_NEEDS: dict[str, tuple[FieldCondition, ...]] = {
+    "ratio": (
+        FieldCondition(_RATIO.told, lambda row: _RATIO.is_met(row) or (row.kl == "k3_weighted" and row.beta > 0)),
+    ),
     "eps_low": (_gate("clip", "clip_weight"),),
     "eps_high": (_gate("clip", "clip_weight"),),
     "ratio_cap": (_gate("clip"),),
@@ -55,17 +59,17 @@ _NEEDS: dict[str, tuple[Need, ...]] = {
     "shift": (_gate("probability_shift"),),
     "square": (_gate("probability_shift"),),
     "correction_low": (
-        Need(
+        FieldCondition(
             _one_of("correction", ("token_mask", "geometric_mask")),
             lambda row: row.correction in ("token_mask", "geometric_mask"),
         ),
     ),
-    "correction_high": (Need("a correction", lambda row: row.correction != "none"),),
-    "kl": (Need("beta above 0", lambda row: row.beta > 0),),
-    "beta": (Need("a KL term, such as kl = 'k3'", lambda row: row.kl != "none"),),
-    "positive_nll": (Need("rewards or pairs to learn from", lambda row: row.kind != "imitation"),),
-    "positive_from": (Need("positive_nll above 0", lambda row: row.positive_nll > 0),),
-    "max_tokens": (Need("aggregation = 'constant'", lambda row: row.aggregation == "constant"),),
+    "correction_high": (FieldCondition("a correction", lambda row: row.correction != "none"),),
+    "kl": (FieldCondition("beta above 0", lambda row: row.beta > 0),),
+    "beta": (FieldCondition("a KL term, such as kl = 'k3'", lambda row: row.kl != "none"),),
+    "positive_nll": (FieldCondition("rewards or pairs to learn from", lambda row: row.kind != "imitation"),),
+    "positive_from": (FieldCondition("positive_nll above 0", lambda row: row.positive_nll > 0),),
+    "max_tokens": (FieldCondition("aggregation = 'constant'", lambda row: row.aggregation == "constant"),),
     "credit": (_WHOLE_REWARD,),
     "gamma": (_WHOLE_REWARD, _DISCOUNTED),
     "kl_reward": (_advantage(*TOKEN_ADVANTAGES),),
@@ -83,7 +87,7 @@ _OFF: dict[str, tuple[str, object]] = {"beta": ("kl", "none"), "kl": ("beta", 0.
 
 
 def missing_need(name: str, row: Objective, given: Collection[str]) -> str | None:
-    """What field `name` lacks to have an effect in this row; None if it has one.
+    """The condition that field `name` misses to have an effect in this row; None if it has one.
 
     `given` are the fields that were set: a KL term that was turned off by one of its two fields is no mistake.
     """
@@ -97,7 +101,7 @@ def missing_need(name: str, row: Objective, given: Collection[str]) -> str | Non
     return None
 
 
-def _kinds(name: str) -> tuple[Need, ...]:
+def _kinds(name: str) -> tuple[FieldCondition, ...]:
     if name in _OF_PAIRS:
         return (_PAIRS,)
     return () if name in _OF_BOTH else (_REWARD,)

@@ -19,12 +19,14 @@ from pydantic import ValidationError
 
 from learner.display import Now, silent
 from learner.failures import EPISODE_ERROR, TURN_TOO_LONG, Failure, context_full, messages_of
-from learner.generate.session import Completion, Continuation, Generator, Session
-from learner.patience import Patience
+from learner.generate.session import Completion, Continuation, GenerationSession, Generator
+from learner.own_environment import with_plugins
+from learner.plugins import NO_PLUGINS, Plugins
+from learner.retry import OutageRetryPolicy
 from learner.types import Group, Segment, Trajectory
-from learner.wave import Answered, Said, Started, Wanted, Wave
+from learner.wave import Answered, EpisodeSpec, PolicyTurn, Started, Wave
 from trainer_client import AsyncLabsClient, LabsError
-from trainer_client.chat.tokens import Renderer, Spoken
+from trainer_client.chat.tokens import Renderer, SpokenTokens
 from trainer_client.chat.tools import Result, for_template, message_of, results_of
 from trainer_client.wire import Message
 from trainer_client.wire.episodes import ToolDefinition
@@ -42,8 +44,8 @@ def share_of_sampling(records: Iterable[Mapping[str, Any]]) -> float | None:
 
 
 @dataclass(frozen=True)
-class Stage:
-    """Where episodes are played."""
+class RolloutStage:
+    """The scenario in which episodes are played."""
 
     collection: str
     scenario: str
@@ -78,12 +80,12 @@ class Collected:
 
     @property
     def error_codes(self) -> list[str]:
-        """Why they failed."""
+        """The codes of the failures."""
         return [code for group in self.groups for code in group.error_codes]
 
     @property
     def error_messages(self) -> dict[str, str]:
-        """What was said of the first episode with each of these codes."""
+        """The message of the first episode with each of these codes."""
         return {code: message for group in reversed(self.groups) for code, message in group.error_messages.items()}
 
 
@@ -92,7 +94,7 @@ class _Episode:
     """One conversation while it is played."""
 
     number: int
-    stage: Stage
+    stage: RolloutStage
     seed: int
     noise: tuple[int, ...]
     renderer: Renderer
@@ -148,7 +150,7 @@ class _Episode:
 
 @dataclass
 class _Progress:
-    """How far a collection has come; episodes end close together, so turns are told as well."""
+    """The progress of a collection; episodes end close together, so turns are told as well."""
 
     now: Now
     episodes: int
@@ -164,8 +166,8 @@ class _Progress:
         self.now(f"{self.episodes} episodes: {self.turns} turns played, {self.ended} finished")
 
 
-class Collector(Protocol):
-    """What a loop gets its batches from."""
+class BatchCollector(Protocol):
+    """The source of a loop's batches."""
 
     async def collect(
         self,
@@ -173,7 +175,7 @@ class Collector(Protocol):
         group_size: int,
         noise: tuple[int, ...],
         now: Now = silent,
-        stages: Sequence[Stage] | None = None,
+        stages: Sequence[RolloutStage] | None = None,
         *,
         numbers: Sequence[int] | None = None,
     ) -> Collected:
@@ -184,7 +186,7 @@ class Collector(Protocol):
         ...
 
 
-class Rollouts:
+class RolloutCollector:
     """Collects groups with one policy on one stage, or on several."""
 
     def __init__(
@@ -192,17 +194,18 @@ class Rollouts:
         client: AsyncLabsClient,
         generator: Generator,
         renderer: Renderer,
-        stage: Stage,
+        stage: RolloutStage,
         *,
         waves: int | Callable[[], int] = 2,
-        patience: Patience | None = None,
+        retry_policy: OutageRetryPolicy | None = None,
+        plugins: Plugins = NO_PLUGINS,
     ) -> None:
         """`waves`: in how many batches episodes are played, or what says so before each collection."""
         self._generator = generator
         self._renderer = renderer
         self._stage = stage
         self._waves = waves if callable(waves) else lambda: waves
-        self._server = Wave(client, patience or Patience())
+        self._server = with_plugins(Wave(client, retry_policy or OutageRetryPolicy()), plugins)
         self._renderers: dict[str, Renderer] = {}
         self._model_room = asyncio.Lock()
         self._generating_s = 0.0
@@ -214,7 +217,7 @@ class Rollouts:
         group_size: int,
         noise: tuple[int, ...],
         now: Now = silent,
-        stages: Sequence[Stage] | None = None,
+        stages: Sequence[RolloutStage] | None = None,
         *,
         numbers: Sequence[int] | None = None,
     ) -> Collected:
@@ -259,7 +262,7 @@ class Rollouts:
             completions = await self._speak(session, live)
             await self._turn(live, completions)
 
-    async def _speak(self, session: Session, live: Sequence[_Episode]) -> dict[int, Completion]:
+    async def _speak(self, session: GenerationSession, live: Sequence[_Episode]) -> dict[int, Completion]:
         continuations = {episode.number: episode.continuation() for episode in live}
         async with self._model_room:
             started = time.monotonic()
@@ -269,7 +272,7 @@ class Rollouts:
 
     async def _open(self, episodes: Sequence[_Episode]) -> None:
         wanted = [
-            Wanted(stage.collection, stage.scenario, episode.seed, stage.max_turns, stage.reward_config)
+            EpisodeSpec(stage.collection, stage.scenario, episode.seed, stage.max_turns, stage.reward_config)
             for episode in episodes
             for stage in [episode.stage]
         ]
@@ -287,7 +290,7 @@ class Rollouts:
         self._go_on_if_it_fits(episode)
         self._progress.tell()
 
-    def _renderer_for(self, stage: Stage, tools: Sequence[ToolDefinition]) -> Renderer:
+    def _renderer_for(self, stage: RolloutStage, tools: Sequence[ToolDefinition]) -> Renderer:
         if stage.system is None and not tools:
             return self._renderer
         if stage.name not in self._renderers:
@@ -313,14 +316,14 @@ class Rollouts:
             except ValidationError:
                 episode.stop(TURN_TOO_LONG)
         speaking = [episode for episode in episodes if episode.live]
-        said = [Said(each.episode_id, tuple(each.messages), each.stage.reward_config) for each in speaking]
+        said = [PolicyTurn(each.episode_id, tuple(each.messages), each.stage.reward_config) for each in speaking]
         for episode, answer in zip(speaking, await self._server.play(said), strict=True):
             if isinstance(answer, LabsError):
                 episode.error = Failure.of(answer)
             else:
                 self._take(episode, completions[episode.number], spoken[episode.number], answer)
 
-    def _take(self, episode: _Episode, completion: Completion, spoken: Spoken, answer: Answered) -> None:
+    def _take(self, episode: _Episode, completion: Completion, spoken: SpokenTokens, answer: Answered) -> None:
         """Keep a turn that was answered."""
         given = Segment(tuple(episode.next_ids), fork=episode.forked)
         episode.segments += [given, completion.segment()]
@@ -341,7 +344,7 @@ class Rollouts:
         self._progress.turned(ended=not episode.live)
 
     def _prepare(self, episode: _Episode, persona: str, *, ended: bool) -> None:
-        """What the policy reads next."""
+        """Prepare what the policy reads next."""
         episode.heard.append(persona)
         episode.forked = episode.renderer.rewrites(episode.said[-1])
         if episode.forked:
@@ -351,7 +354,7 @@ class Rollouts:
         self._go_on_if_it_fits(episode)
 
 
-def _group(seed: int, stage: Stage, episodes: Sequence[_Episode]) -> Group:
+def _group(seed: int, stage: RolloutStage, episodes: Sequence[_Episode]) -> Group:
     failures = [episode.error for episode in episodes if episode.error is not None]
     return Group(
         seed=seed,

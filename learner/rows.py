@@ -30,7 +30,7 @@ def read_rows(
     skip_bad: bool = False,
     say: Say = silent,
 ) -> list[T]:
-    """What `read` makes of each row. Raises RowError, which tells of all rows that it cannot read.
+    """Apply `read` to each row. Raises RowError, which tells of all rows that it cannot read.
 
     `key` is the setting that names the file. With `skip_bad` such rows are left out, and `say` is told.
     """

@@ -22,8 +22,8 @@ from learner.config import Config
 from learner.critic import FILE as CRITIC_FILE
 from learner.critic import Critic, saved_critic
 from learner.display import Now, Say, silent
-from learner.engine import Engine
-from learner.fluency import Fluency
+from learner.engine import SamplerEngine
+from learner.fluency import FluencyMeter
 from learner.folder import is_of_another, remove_run, settle_config, where_it_goes_on
 from learner.generate.session import Generator
 from learner.lora import narrow_frozen
@@ -31,12 +31,13 @@ from learner.metrics import MetricsFile, best_evaluation, evaluations, read_metr
 from learner.model import Policy
 from learner.models import check_device, check_path, load_checkpoint, load_given, with_lora
 from learner.overlap import Batch, load_batches, save_batches
-from learner.patience import Patience
 from learner.plan import remarks, shortage
+from learner.plugins import NO_PLUGINS, Plugins
 from learner.policies import policy_of, reference_of, renderer_of, warmed_up
 from learner.ranks import Ranks, SharedCollector, device_of, join_ranks
 from learner.recompute import recompute_layers
-from learner.rollout import SAMPLING_RULES, Collector, Rollouts, Stage, share_of_sampling
+from learner.retry import OutageRetryPolicy
+from learner.rollout import SAMPLING_RULES, BatchCollector, RolloutCollector, RolloutStage, share_of_sampling
 from learner.single_turn import PromptSource, SingleTurn, read_prompts
 from learner.split import split
 from learner.trackers import open_trackers
@@ -60,7 +61,7 @@ class Run:
     renderer: Renderer
     updater: Updater
     metrics: MetricsFile
-    fluency: Fluency
+    fluency: FluencyMeter
     reference: Policy | None
     step: int
     saved: int = 0
@@ -72,6 +73,8 @@ class Run:
     """The batches that wait to be learned from, where some are played ahead."""
     waves: int = 1
     """In how many batches episodes are played."""
+    plugins: Plugins = NO_PLUGINS
+    """Parts of somebody else's program."""
 
     def settle_waves(self) -> str | None:
         """Choose `waves` by what took the time of the first evaluation; what to say of it, if anything was chosen.
@@ -88,9 +91,9 @@ class Run:
         return f"sampling takes {share:.0%} of the time of episodes: they are played in {batches} (rollout.waves)"
 
     @functools.cached_property
-    def engine(self) -> Engine:
-        """Who samples."""
-        return Engine(self.config, self.policy, self.renderer, self.tokenizer, self.folder, sampler=self.sampler)
+    def engine(self) -> SamplerEngine:
+        """The engine that samples."""
+        return SamplerEngine(self.config, self.policy, self.renderer, self.tokenizer, self.folder, sampler=self.sampler)
 
     @property
     def sampler(self) -> Policy:
@@ -104,36 +107,42 @@ class Run:
 
     @property
     def objective(self) -> Objective:
-        """What is trained."""
+        """The objective that is trained."""
         return self.updater.objective
 
     def rollouts(
         self,
         client: AsyncLabsClient,
-        stage: Stage | None = None,
+        stage: RolloutStage | None = None,
         say: Say = silent,
         generator: Generator | None = None,
         ranks: Ranks | None = None,
-    ) -> Collector:
+    ) -> BatchCollector:
         """Episodes with the present policy (or another sampler), or single replies where the configuration says so.
 
         Of several processes, `ranks` is how those that play talk to each other.
         """
         server, settings = self.config.server, self.config.rollout
-        stage = stage or Stage(server.collection, server.scenario, server.max_turns)
-        patience = self.patience(say)
+        stage = stage or RolloutStage(server.collection, server.scenario, server.max_turns)
+        retry_policy = self.retry_policy(say)
         generator, found = generator or self.engine.generator, None
         if settings.single_turn:
             source = self._prompts()
-            found = SingleTurn(client, generator, self.renderer, stage, source=source, patience=patience)
-        alone: Collector = found or Rollouts(
-            client, generator, self.renderer, stage, waves=lambda: self.waves, patience=patience
+            found = SingleTurn(client, generator, self.renderer, stage, source=source, retry_policy=retry_policy)
+        alone: BatchCollector = found or RolloutCollector(
+            client,
+            generator,
+            self.renderer,
+            stage,
+            waves=lambda: self.waves,
+            retry_policy=retry_policy,
+            plugins=self.plugins,
         )
         return alone if self.ranks.world == 1 else SharedCollector(alone, ranks or self.ranks)
 
-    def patience(self, say: Say = silent) -> Patience:
-        """How long a call waits for the server."""
-        return Patience(self.config.server.patience_s, say=say)
+    def retry_policy(self, say: Say = silent) -> OutageRetryPolicy:
+        """The retries of calls to the server, and how long they may take."""
+        return OutageRetryPolicy(self.config.server.patience_s, say=say)
 
     def _prompts(self) -> PromptSource:
         if self.config.rollout.prompts is None:
@@ -154,18 +163,18 @@ class Run:
         return best_evaluation(self.metrics.path)
 
     def is_best(self) -> bool:
-        """Whether this step has the best evaluation so far; all processes hear what the first one knows."""
+        """True if this step has the best evaluation so far; all processes hear what the first one knows."""
         best = self.best() if self.ranks.first else None
         return self.ranks.agree(best is not None and best[0] == self.step)
 
     def is_over(self) -> bool:
-        """Whether early stopping says so: the last evaluations were all no better than one before them."""
+        """True if early stopping says so: the last evaluations were all no better than one before them."""
         patience = self.config.evaluation.stop_after
         figures = [figure for _, figure in evaluations(read_metrics(self.metrics.path))]
         return bool(patience) and len(figures) > patience and max(figures[-patience:]) <= max(figures[:-patience])
 
     def ending(self) -> str:
-        """What to say of a run that early stopping has ended."""
+        """The message about a run that early stopping has ended."""
         patience = self.config.evaluation.stop_after
         return f"stopped at update {self.step}: no better result in the last {patience} evaluations"
 
@@ -190,6 +199,7 @@ class Run:
             more=lambda beside: self._save_more(beside, critic),
         )
         self.saved = self.step
+        self.plugins.callbacks.on_checkpoint(self)
 
     def _save_more(self, folder: Path, critic: dict[str, Any] | None) -> None:
         if self.queue:
@@ -198,7 +208,7 @@ class Run:
             torch.save(critic, folder / CRITIC_FILE)
 
 
-def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
+def open_run(config: Config, folder: Path, say: Say, now: Now = silent, plugins: Plugins = NO_PLUGINS) -> Run:
     """A new run, or the continuation of the one in this folder.
 
     Of several processes the first makes it; the others begin with its checkpoint, whatever they would have made.
@@ -209,6 +219,7 @@ def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
     if not ranks.first:
         ranks.wait()
     run = _opened(config, folder, ranks, say, now)
+    run.plugins = plugins
     if ranks.first:
         # Nothing is kept of a run that begins (again): its first evaluation comes before its first update.
         run.metrics.rewind(run.step or -1)
@@ -239,7 +250,7 @@ def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
 
 
 def _is_left_over(found: Checkpoint, config: Config, folder: Path, say: Say) -> bool:
-    """Whether this is of a start that failed, with another configuration; it is removed then."""
+    """True if this is of a start that failed, with another configuration; it is removed then."""
     if found.step or not is_of_another(config, folder):
         return False
     say(f"the run in {folder} made no update and had another configuration; starting anew")
@@ -303,7 +314,9 @@ def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any, ranks: R
     critic_optimizer = None
     if critic is not None:
         critic_optimizer = torch.optim.AdamW(critic.parameters(), lr=config.optim.learning_rate, weight_decay=0.0)
-    pairs = Fluency.pairs_of(load_script(config.warmup.script).texts()) if config.model.path is None else frozenset()
+    pairs = (
+        FluencyMeter.pairs_of(load_script(config.warmup.script).texts()) if config.model.path is None else frozenset()
+    )
     return Run(
         config=config,
         folder=folder,
@@ -320,7 +333,7 @@ def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any, ranks: R
             ranks=ranks,
         ),
         metrics=MetricsFile(folder / "metrics.jsonl", writes=ranks.first),
-        fluency=Fluency(renderer, reference, pairs),
+        fluency=FluencyMeter(renderer, reference, pairs),
         reference=reference,
         step=0,
         critic=critic,

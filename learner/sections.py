@@ -56,14 +56,14 @@ class Section(BaseModel):
 
 
 def can_be_unset(kind: type[BaseModel], name: str) -> bool:
-    """Whether `"none"` unsets this key."""
+    """True if `"none"` unsets this key."""
     allowed = typing.get_args(kind.model_fields[name].annotation)
     words = [word for option in allowed for word in typing.get_args(option)]
     return types.NoneType in allowed and UNSET not in words
 
 
 class ServerSection(Section):
-    """Where episodes are played."""
+    """The server on which episodes are played."""
 
     url: str | None = None
     """None: LABS_URL, else the local server."""
@@ -257,12 +257,12 @@ class GeneratorSection(Section):
 
     @property
     def fixed_shapes(self) -> bool | None:
-        """What the sampler is asked for; None: what fits the device."""
+        """The setting for the sampler; None: what fits the device."""
         return None if self.cuda_graphs else False
 
 
 class ParallelSection(Section):
-    """How weights, gradients and the optimiser state are distributed over several processes."""
+    """The distribution of weights, gradients and the optimiser state over several processes."""
 
     kind: Literal["replicate", "fsdp", "deepspeed"] = "replicate"
     """`replicate`: each process holds everything. `fsdp`, `deepspeed`: a shard, and one whole copy to sample from."""
@@ -271,7 +271,7 @@ class ParallelSection(Section):
 
 
 class LogSection(Section):
-    """Where metrics go besides `metrics.jsonl`."""
+    """The places that metrics go to besides `metrics.jsonl`."""
 
     tensorboard: bool = False
     """Write event files into `tensorboard/` of the run. Needs `pip install tensorboard`."""

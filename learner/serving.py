@@ -20,10 +20,10 @@ from pydantic import ValidationError
 
 from learner.generate.hf import HfGenerator
 from learner.generate.session import Completion, Continuation
-from learner.stored import Stored
+from learner.stored import StoredPolicy
 from learner.support import Truncation
 from trainer_client.chat.dialogue import ChatError, Dialogue, read_chat, read_tools
-from trainer_client.chat.tokens import Spoken, TemplateError
+from trainer_client.chat.tokens import SpokenTokens, TemplateError
 from trainer_client.chat.tools import message_of
 from trainer_client.wire import ToolCall
 
@@ -37,7 +37,7 @@ class RefusedError(ValueError):
 
 
 @dataclass(frozen=True)
-class Reply:
+class ServedReply:
     """One turn."""
 
     text: str
@@ -65,15 +65,15 @@ class Reply:
         return message
 
 
-class Speaker:
+class PolicyServer:
     """Answers chats with a stored policy."""
 
-    def __init__(self, stored: Stored) -> None:
+    def __init__(self, stored: StoredPolicy) -> None:
         self.stored = stored
         self._room = threading.Lock()
         self._chance = np.random.SeedSequence()
 
-    def reply(self, body: Mapping[str, Any]) -> Reply:
+    def reply(self, body: Mapping[str, Any]) -> ServedReply:
         """The next turn of a chat; raises RefusedError."""
         dialogue, tools = _chat(body)
         temperature = _number(body, "temperature", 1.0, low=0.0, high=10.0)
@@ -111,7 +111,7 @@ class Speaker:
 
 
 def _chat(body: Mapping[str, Any]) -> tuple[Dialogue, list[dict[str, Any]]]:
-    """What was said so far, and the tools that may be called."""
+    """The dialogue so far, and the tools that may be called."""
     try:
         dialogue, tools = read_chat(body.get("messages")), read_tools(body.get("tools"))
     except ChatError as error:
@@ -121,13 +121,13 @@ def _chat(body: Mapping[str, Any]) -> tuple[Dialogue, list[dict[str, Any]]]:
     return dialogue, [] if body.get("tool_choice") == "none" else tools
 
 
-def _reply(spoken: Spoken, finish_reason: str, prompt_tokens: int, turn: Completion) -> Reply:
+def _reply(spoken: SpokenTokens, finish_reason: str, prompt_tokens: int, turn: Completion) -> ServedReply:
     try:
         message = message_of(spoken.aloud)
     except ValidationError:  # longer than a server takes: that is for whoever asked to see
         message = None
     calls = (message.tool_calls or ()) if message else ()
-    return Reply(
+    return ServedReply(
         text=message.content if message else spoken.aloud,
         finish_reason="tool_calls" if calls else finish_reason,
         prompt_tokens=prompt_tokens,
@@ -137,9 +137,9 @@ def _reply(spoken: Spoken, finish_reason: str, prompt_tokens: int, turn: Complet
     )
 
 
-def listen(stored: Stored, host: str, port: int, api_key: str | None = None) -> ThreadingHTTPServer:
+def listen(stored: StoredPolicy, host: str, port: int, api_key: str | None = None) -> ThreadingHTTPServer:
     """A server that is bound and not yet serving."""
-    speaker = Speaker(stored)
+    speaker = PolicyServer(stored)
 
     class Handler(_Handler):
         pass
@@ -154,14 +154,14 @@ def listen(stored: Stored, host: str, port: int, api_key: str | None = None) -> 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    speaker: Speaker
+    speaker: PolicyServer
     api_key: str | None
 
     def log_message(self, *_: object) -> None:
         """Say nothing: what people talk about is in no log."""
 
     def do_GET(self) -> None:
-        """Which model there is."""
+        """Answer with the name of the model."""
         if not self._is_known():
             return
         if self.path.rstrip("/") != "/v1/models":
@@ -194,7 +194,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._answer(200, self._completion(reply, wants_logprobs=body.get("logprobs") is True))
 
-    def _completion(self, reply: Reply, *, wants_logprobs: bool) -> dict[str, Any]:
+    def _completion(self, reply: ServedReply, *, wants_logprobs: bool) -> dict[str, Any]:
         used = {"prompt_tokens": reply.prompt_tokens, "completion_tokens": len(reply.turn.ids)}
         choice = {"index": 0, "message": reply.message(), "finish_reason": reply.finish_reason}
         return {
@@ -203,7 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
             "usage": {**used, "total_tokens": sum(used.values())},
         }
 
-    def _logprobs(self, reply: Reply) -> dict[str, Any]:
+    def _logprobs(self, reply: ServedReply) -> dict[str, Any]:
         """Of each token, under the distribution it was sampled from."""
         tokenizer = self.speaker.stored.tokenizer
         content = []
@@ -212,7 +212,7 @@ class _Handler(BaseHTTPRequestHandler):
             content.append({"token": text, "logprob": value, "bytes": [*text.encode()], "top_logprobs": []})
         return {"content": content}
 
-    def _stream(self, reply: Reply) -> None:
+    def _stream(self, reply: ServedReply) -> None:
         head = self._head("chat.completion.chunk")
         parts: list[dict[str, Any]] = [
             {"delta": _delta(reply.message()), "finish_reason": None},

@@ -20,8 +20,8 @@ from pydantic import ValidationError
 from learner.display import Now, Say, silent
 from learner.failures import TURN_TOO_LONG, Failure, context_full, messages_of
 from learner.generate.session import Completion, Continuation, Generator
-from learner.patience import Patience
-from learner.rollout import Collected, Stage
+from learner.retry import OutageRetryPolicy
+from learner.rollout import Collected, RolloutStage
 from learner.rows import RowError, read_rows
 from learner.seeds import FIRST_HELD_OUT_SEED
 from learner.types import Group, Segment, Trajectory
@@ -33,8 +33,8 @@ from trainer_client.wire import BatchItem, Message
 
 
 @dataclass(frozen=True)
-class Prompt:
-    """What the policy answers."""
+class SingleTurnPrompt:
+    """The prompt that the policy answers."""
 
     renderer: Renderer
     dialogue: Dialogue
@@ -91,18 +91,18 @@ class SingleTurn:
         client: AsyncLabsClient,
         generator: Generator,
         renderer: Renderer,
-        stage: Stage,
+        stage: RolloutStage,
         *,
         source: PromptSource | None = None,
-        patience: Patience | None = None,
+        retry_policy: OutageRetryPolicy | None = None,
     ) -> None:
         self._client = client
         self._generator = generator
         self._renderer = renderer
         self._stage = stage
         self._source = source or PromptSource()
-        self._patience = patience or Patience()
-        self._openings: dict[tuple[str, int], Prompt] = {}
+        self._retry_policy = retry_policy or OutageRetryPolicy()
+        self._openings: dict[tuple[str, int], SingleTurnPrompt] = {}
 
     async def collect(
         self,
@@ -110,7 +110,7 @@ class SingleTurn:
         group_size: int,
         noise: tuple[int, ...],
         now: Now = silent,
-        stages: Sequence[Stage] | None = None,
+        stages: Sequence[RolloutStage] | None = None,
         *,
         numbers: Sequence[int] | None = None,
     ) -> Collected:
@@ -126,7 +126,7 @@ class SingleTurn:
         refused = {
             number: reason for number, each in enumerate(found) if (reason := self._refusal(each, places[number]))
         }
-        prompts = {number: each for number, each in enumerate(found) if isinstance(each, Prompt)}
+        prompts = {number: each for number, each in enumerate(found) if isinstance(each, SingleTurnPrompt)}
         prompts = {number: each for number, each in prompts.items() if number not in refused}
         replies = await asyncio.to_thread(self._speak, prompts, group_size, noise, numbers)
         generating = time.monotonic() - generating
@@ -148,8 +148,8 @@ class SingleTurn:
             groups.append(_group(seed, stage, trajectories, [each for each in members if isinstance(each, Failure)]))
         return Collected(tuple(groups), time.monotonic() - started, generating)
 
-    def _refusal(self, found: Prompt | BaseException, stage: Stage) -> Failure | None:
-        """Why there is no reply to a prompt: the server gave none, or a turn after it has no room in the model."""
+    def _refusal(self, found: SingleTurnPrompt | BaseException, stage: RolloutStage) -> Failure | None:
+        """The failure of a prompt: the server gave none, or a turn after it has no room in the model."""
         if isinstance(found, LabsError):
             return Failure.of(found)
         limit, turn = self._generator.context, self._generator.max_tokens
@@ -157,31 +157,31 @@ class SingleTurn:
             return None
         return context_full(prompt, limit, turn, has_system=stage.system is not None)
 
-    async def _prompt(self, stage: Stage, seed: int) -> Prompt:
+    async def _prompt(self, stage: RolloutStage, seed: int) -> SingleTurnPrompt:
         row = self._source.row(seed)
         if row is not None:
             system = row.system or stage.system
-            return Prompt(self._renderer.within(system) if system else self._renderer, row)
+            return SingleTurnPrompt(self._renderer.within(system) if system else self._renderer, row)
         if (stage.name, seed) not in self._openings:
             self._openings[stage.name, seed] = await self._opening(stage, seed)
         return self._openings[stage.name, seed]
 
-    async def _opening(self, stage: Stage, seed: int) -> Prompt:
-        """What an episode of this seed begins with; the episode itself is ended at once."""
-        answer = await self._patience.ask(
+    async def _opening(self, stage: RolloutStage, seed: int) -> SingleTurnPrompt:
+        """The beginning of an episode of this seed; the episode itself is ended at once."""
+        answer = await self._retry_policy.ask(
             lambda key: self._client.create_episode(
                 stage.collection, stage.scenario, seed=seed, observation_role="user", idempotency_key=key
             )
         )
-        await self._patience.ask(lambda _: self._client.delete_episode(answer.episode_id))
+        await self._retry_policy.ask(lambda _: self._client.delete_episode(answer.episode_id))
         renderer = self._renderer
         if stage.system is not None or answer.tools:
             renderer = renderer.within(stage.system, for_template(answer.tools))
-        return Prompt(renderer, Dialogue(stage.system, (answer.initial_observation.content,)))
+        return SingleTurnPrompt(renderer, Dialogue(stage.system, (answer.initial_observation.content,)))
 
     def _speak(
         self,
-        prompts: Mapping[int, Prompt],
+        prompts: Mapping[int, SingleTurnPrompt],
         group_size: int,
         noise: tuple[int, ...],
         numbers: Sequence[int] | None,
@@ -198,7 +198,10 @@ class SingleTurn:
         return {divmod(place, group_size): said for place, said in session.step(asked).items()}
 
     async def _score(
-        self, prompts: Mapping[int, Prompt], places: Sequence[Stage], replies: Mapping[tuple[int, int], Completion]
+        self,
+        prompts: Mapping[int, SingleTurnPrompt],
+        places: Sequence[RolloutStage],
+        replies: Mapping[tuple[int, int], Completion],
     ) -> dict[tuple[int, int], ScoredItem | Failure]:
         """Each reply's reward, or why it has none."""
         found: dict[tuple[int, int], ScoredItem | Failure] = {}
@@ -221,7 +224,7 @@ class SingleTurn:
             )
         if items:
             try:
-                results = await self._patience.ask(lambda _: self._client.batch_evaluate(items))
+                results = await self._retry_policy.ask(lambda _: self._client.batch_evaluate(items))
             except LabsError as error:
                 return found | {_place(item): Failure.of(error) for item in items}
             for result in results:
@@ -232,17 +235,17 @@ class SingleTurn:
 
 
 def _place(item: BatchItem | ScoredItem | FailedItem) -> tuple[int, int]:
-    """Which reply an item is: the number of its prompt, and of the reply among those to it."""
+    """The place of the reply that an item is: the number of its prompt, and of the reply among those to it."""
     number, member = map(int, item.id.split("-"))
     return number, member
 
 
-def _group(seed: int, stage: Stage, trajectories: Sequence[Trajectory], failures: Sequence[Failure]) -> Group:
+def _group(seed: int, stage: RolloutStage, trajectories: Sequence[Trajectory], failures: Sequence[Failure]) -> Group:
     codes = tuple(failure.code for failure in failures)
     return Group(seed, tuple(trajectories), len(failures), codes, messages_of(failures), stage.name)
 
 
-def _trajectory(prompt: Prompt, reply: Completion, scored: ScoredItem, seed: int) -> Trajectory:
+def _trajectory(prompt: SingleTurnPrompt, reply: Completion, scored: ScoredItem, seed: int) -> Trajectory:
     spoken = prompt.renderer.spoken(list(reply.ids))
     return Trajectory(
         segments=(Segment(tuple(prompt.ids())), reply.segment()),

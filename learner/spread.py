@@ -63,7 +63,7 @@ def _sampler(policy: Policy, model: Any) -> Policy:
 
 
 def _refresher(trained: nn.Module, copied: nn.Module, stepper: Stepper) -> Callable[[], None]:
-    """What brings the copy up to date; all processes call it together."""
+    """The function that brings the copy up to date; all processes call it together."""
     wanted = {name for name, parameter in trained.named_parameters() if parameter.requires_grad}
     places = dict(copied.named_parameters())
 

@@ -1,4 +1,4 @@
-"""Which scenarios a run plays, and what the policy is told there.
+"""The scenarios that a run plays, and what the policy is told there.
 
 A collection stands for all its scenarios. The system prompt of a scenario is its public card: what the
 catalog says, and nothing else.
@@ -13,8 +13,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from learner.config import Config, ConfigError
-from learner.patience import Patience
-from learner.rollout import Stage
+from learner.retry import OutageRetryPolicy
+from learner.rollout import RolloutStage
 from learner.sections import ServerSection
 from learner.suggestions import nearest
 from trainer_client import AsyncLabsClient
@@ -24,18 +24,18 @@ from trainer_client.wire.reward import RewardConfig
 
 @dataclass(frozen=True)
 class Stages:
-    """Where a run trains, and where it is measured."""
+    """The stages on which a run trains, and those on which it is measured."""
 
-    training: tuple[Stage, ...]
-    held_out: tuple[Stage, ...]
+    training: tuple[RolloutStage, ...]
+    held_out: tuple[RolloutStage, ...]
 
-    def of(self, number: int, *, held_out: bool = False) -> Stage:
+    def of(self, number: int, *, held_out: bool = False) -> RolloutStage:
         """Stages take turns."""
         stages = self.held_out if held_out else self.training
         return stages[number % len(stages)]
 
 
-async def open_stages(config: Config, client: AsyncLabsClient, patience: Patience | None = None) -> Stages:
+async def open_stages(config: Config, client: AsyncLabsClient, retry_policy: OutageRetryPolicy | None = None) -> Stages:
     """Look up what the configuration names; raises ConfigError for what the server does not have."""
     server = config.server
     wanted = server.scenarios or [f"{server.collection}/{server.scenario}"]
@@ -44,7 +44,7 @@ async def open_stages(config: Config, client: AsyncLabsClient, patience: Patienc
     if not server.scenarios and not server.held_out and style != "card" and not weights:
         only = _stage(server, server.collection, server.scenario, None if style == "none" else style)
         return Stages((only,), (only,))
-    catalog = await _catalog(client, patience or Patience(server.patience_s))
+    catalog = await _catalog(client, retry_policy or OutageRetryPolicy(server.patience_s))
     chosen = _resolve(catalog, wanted, "server.scenarios")
     _check_weights(weights, {name for _, scenario in chosen for name in scenario.dimensions})
     training = [_with_card(server, style, *found) for found in chosen]
@@ -53,6 +53,15 @@ async def open_stages(config: Config, client: AsyncLabsClient, patience: Patienc
     if both:
         raise ConfigError(f"server.held_out: {min(both)} is also a training scenario; remove it from one of the two")
     return Stages(tuple(training), tuple(held_out or training))
+
+
+def own_stages(config: Config) -> Stages:
+    """The one stage of a run whose environment is not a server's: its system prompt is a text, or none."""
+    server = config.server
+    only = RolloutStage(
+        "own", "environment", server.max_turns, None if server.system in ("auto", "card", "none") else server.system
+    )
+    return Stages((only,), (only,))
 
 
 def _check_weights(weights: Mapping[str, float], known: Collection[str]) -> None:
@@ -77,14 +86,14 @@ async def resolve_stages(
     style: str = "card",
     rewards: Mapping[str, Any] | None = None,
     *,
-    patience: Patience | None = None,
-) -> list[Stage]:
+    retry_policy: OutageRetryPolicy | None = None,
+) -> list[RolloutStage]:
     """Scenarios by name, each with the system prompt that `style` says; a collection stands for all of it.
 
     `rewards` is the reward configuration of the episodes.
     """
     server = ServerSection(max_turns=max_turns, reward_config=dict(rewards or {}))
-    found = _resolve(await _catalog(client, patience or Patience()), names, "--scenario")
+    found = _resolve(await _catalog(client, retry_policy or OutageRetryPolicy()), names, "--scenario")
     return [_with_card(server, style, collection, scenario) for collection, scenario in found]
 
 
@@ -102,8 +111,8 @@ def reward_config(server: ServerSection) -> RewardConfig | None:
         raise ConfigError(f"{place}: {told}") from None
 
 
-async def _catalog(client: AsyncLabsClient, patience: Patience) -> CatalogResponse:
-    return await patience.ask(lambda _: client.catalog())
+async def _catalog(client: AsyncLabsClient, retry_policy: OutageRetryPolicy) -> CatalogResponse:
+    return await retry_policy.ask(lambda _: client.catalog())
 
 
 def _resolve(catalog: CatalogResponse, wanted: Sequence[str], where: str) -> list[tuple[str, ScenarioSummary]]:
@@ -120,7 +129,7 @@ def _resolve(catalog: CatalogResponse, wanted: Sequence[str], where: str) -> lis
     return found
 
 
-def _with_card(server: ServerSection, style: str, collection: str, scenario: ScenarioSummary) -> Stage:
+def _with_card(server: ServerSection, style: str, collection: str, scenario: ScenarioSummary) -> RolloutStage:
     text = {"card": f"{scenario.name}. {scenario.description}", "none": None}.get(style, style)
     turns = None if server.max_turns is None else min(server.max_turns, scenario.max_turns)
     return _stage(server, collection, scenario.slug, text, turns)
@@ -128,5 +137,5 @@ def _with_card(server: ServerSection, style: str, collection: str, scenario: Sce
 
 def _stage(
     server: ServerSection, collection: str, scenario: str, system: str | None, turns: int | None = None
-) -> Stage:
-    return Stage(collection, scenario, turns or server.max_turns, system, reward_config(server))
+) -> RolloutStage:
+    return RolloutStage(collection, scenario, turns or server.max_turns, system, reward_config(server))

@@ -27,7 +27,7 @@ class Stepper:
 
     @property
     def parameters(self) -> list[torch.nn.Parameter]:
-        """What is trained."""
+        """The parameters that are trained."""
         return [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
 
     def again(self, model: nn.Module) -> torch.optim.Optimizer:

@@ -22,8 +22,8 @@ from trainer_client.chat.tokens import Renderer
 
 
 @dataclass(frozen=True)
-class Played:
-    """How a run plays its held-out episodes."""
+class PlaySettings:
+    """The settings with which a run plays its held-out episodes."""
 
     step: int
     """Update of the checkpoint."""
@@ -39,7 +39,7 @@ class Played:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredPolicy:
     """A policy, and how it writes turns."""
 
     model: Any
@@ -49,7 +49,7 @@ class Stored:
     max_tokens: int = 256
     system: str = "card"
     """System prompt that it was trained with: `card`, `none` or a text."""
-    played: Played | None = None
+    played: PlaySettings | None = None
     """How its run played; None: it is not of a run."""
     precision: torch.dtype | None = None
     """What matrix products are computed in; None: the weights' own."""
@@ -95,7 +95,7 @@ def chosen_checkpoint(run: Path, which: str) -> Checkpoint:
     return found
 
 
-def open_stored(path: Path, which: str = "best") -> Stored:
+def open_stored(path: Path, which: str = "best") -> StoredPolicy:
     """The policy of a run's folder, or of a folder that transformers loads."""
     if not path.is_dir():
         raise ValueError(f"{path} is not a folder; give the folder of a run or of a model")
@@ -117,9 +117,9 @@ def open_stored(path: Path, which: str = "best") -> Stored:
     )
 
 
-def _played(step: int, resolved: dict[str, Any]) -> Played:
+def _played(step: int, resolved: dict[str, Any]) -> PlaySettings:
     server = resolved["server"]
-    return Played(
+    return PlaySettings(
         step=step,
         scenarios=tuple(server["held_out"] or server["scenarios"] or [f"{server['collection']}/{server['scenario']}"]),
         temperature=resolved["model"]["temperature"],
@@ -130,6 +130,6 @@ def _played(step: int, resolved: dict[str, Any]) -> Played:
     )
 
 
-def _stored(model: Any, tokenizer: Any, name: str, settings: dict[str, Any]) -> Stored:
+def _stored(model: Any, tokenizer: Any, name: str, settings: dict[str, Any]) -> StoredPolicy:
     renderer = Renderer(tokenizer, options=settings.get("template_options"), stops=stops_of(model))
-    return Stored(model.eval(), tokenizer, renderer, name, settings.get("max_tokens", 256))
+    return StoredPolicy(model.eval(), tokenizer, renderer, name, settings.get("max_tokens", 256))

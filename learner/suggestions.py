@@ -1,4 +1,4 @@
-"""What was probably meant by a name that is not known."""
+"""Suggests names for one that is not known."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ELSEWHERE: Mapping[str, str] = {
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """What to say about a name that is not known."""
+    """The advice about a name that is not known."""
     known = list(known)
     close = likely(name, known)
     hint = f"did you mean {close!r}?" if close else f"known are {', '.join(sorted(known))}"

@@ -20,13 +20,13 @@ NOTHING = float("-inf")
 
 @dataclass(frozen=True)
 class Truncation:
-    """What is left out: all but the `top_k` likeliest tokens (0: none), and of those the tail beyond `top_p`."""
+    """The limits of sampling: the `top_k` likeliest tokens (0: all), and of those the part within `top_p`."""
 
     top_p: float = 1.0
     top_k: int = 0
 
     def __bool__(self) -> bool:
-        """Whether anything is."""
+        """True if anything is left out."""
         return self.top_p < 1.0 or self.top_k > 0
 
     def support(self, logits: Tensor) -> Tensor:

@@ -39,7 +39,7 @@ _TURNS = (
 
 @dataclass(frozen=True)
 class _Turns:
-    """How a family writes turns."""
+    """The template with which a family writes turns."""
 
     start: str = "<|im_start|>"
     end: str = "<|im_end|>"

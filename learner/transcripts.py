@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from learner.patience import Patience
-from learner.rollout import Collected, Stage
+from learner.retry import OutageRetryPolicy
+from learner.rollout import Collected, RolloutStage
 from trainer_client import AsyncLabsClient, Rollout
 from trainer_client.chat.tools import for_template, in_chat
 
@@ -17,13 +17,13 @@ AT_ONCE = 16
 Record = Mapping[str, Any]
 
 
-async def of_collected(client: AsyncLabsClient, collected: Collected, stages: Sequence[Stage]) -> list[Record]:
+async def of_collected(client: AsyncLabsClient, collected: Collected, stages: Sequence[RolloutStage]) -> list[Record]:
     """Of episodes that were played here: what was said is on the server. `stages` says where each group was played."""
-    room, patience = asyncio.Semaphore(AT_ONCE), Patience()
+    room, retry_policy = asyncio.Semaphore(AT_ONCE), OutageRetryPolicy()
 
     async def one(episode_id: str) -> list[Any]:
         async with room:
-            episode = await patience.ask(lambda _: client.get_episode(episode_id))
+            episode = await retry_policy.ask(lambda _: client.get_episode(episode_id))
             return [message.model_dump(exclude_none=True) for message in episode.messages]
 
     ids = [each.episode_id for each in collected.trajectories]

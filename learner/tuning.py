@@ -20,7 +20,7 @@ _RANGE = re.compile(r"(?P<low>[^,:]+?)\.\.(?P<high>[^,:]+)(?P<log>:log)?")
 
 
 @dataclass(frozen=True)
-class Dimension:
+class SearchDimension:
     """One setting that is searched."""
 
     key: str
@@ -40,14 +40,14 @@ class Dimension:
 
 
 @dataclass(frozen=True)
-class Best:
+class BestTrial:
     """The best trial so far."""
 
     value: float
     changes: tuple[str, ...]
 
 
-def read_dimension(text: str) -> Dimension:
+def read_dimension(text: str) -> SearchDimension:
     """`section.key=LOW..HIGH`, `...:log`, or `section.key=a,b,c`; raises ConfigError."""
     key, equals, wanted = text.partition("=")
     key, wanted = key.strip(), wanted.strip()
@@ -55,7 +55,7 @@ def read_dimension(text: str) -> Dimension:
         raise ConfigError(f"--search {text}: use section.key=LOW..HIGH or section.key=a,b,c")
     found = _RANGE.fullmatch(wanted)
     if found is None:
-        return Dimension(key, tuple(part.strip() for part in wanted.split(",")))
+        return SearchDimension(key, tuple(part.strip() for part in wanted.split(",")))
     try:
         low, high = float(found["low"]), float(found["high"])
     except ValueError:
@@ -63,7 +63,7 @@ def read_dimension(text: str) -> Dimension:
     if low >= high or (found["log"] and low <= 0):
         raise ConfigError(f"--search {text}: LOW must be below HIGH, and above 0 with :log")
     whole = all(part.lstrip("-").isdigit() for part in (found["low"], found["high"]))
-    return Dimension(key, low=low, high=high, log=bool(found["log"]), whole=whole)
+    return SearchDimension(key, low=low, high=high, log=bool(found["log"]), whole=whole)
 
 
 class Search:
@@ -80,7 +80,7 @@ class Search:
             example = dimension.choices[0] if dimension.choices else f"{dimension.low:g}"
             config.load(file, [*changes, f"{dimension.key}={example}"])
 
-    def go(self, trials: int, play: Callable[[Config, Path], None], say: Callable[[str], None]) -> Best:
+    def go(self, trials: int, play: Callable[[Config, Path], None], say: Callable[[str], None]) -> BestTrial:
         """Play until there are so many finished trials, one after the other; returns the best.
 
         A trial that cannot be trained with its settings (a gradient that is not a number, too little memory) counts
@@ -108,9 +108,9 @@ class Search:
             raise ConfigError(f"all {len(failed)} trials failed, the last one with: {failed[-1]}")
         return _best(study)
 
-    def go_on_ray(self, trials: int, workers: int, url: str | None, say: Callable[[str], None]) -> Best:
+    def go_on_ray(self, trials: int, workers: int, url: str | None, say: Callable[[str], None]) -> BestTrial:
         """The same, so many at a time, handed out by Ray Tune."""
-        from learner.tuning_ray import METRIC, Task, play_trials
+        from learner.tuning_ray import METRIC, SearchTask, play_trials
 
         study = self._study()
         missing = trials - _finished(study)
@@ -127,7 +127,7 @@ class Search:
                 storage=self._storage(),
                 study_name=STUDY,
             )
-            task = Task(
+            task = SearchTask(
                 file=str(self._file.resolve()),
                 folder=str(self._folder.resolve()),
                 changes=self._changes,
@@ -163,7 +163,7 @@ def _optuna() -> Any:
 
 
 def _faults_of_settings() -> tuple[type[BaseException], ...]:
-    """What ends a run because of its own settings, so that other settings are worth a try."""
+    """The errors that end a run because of its own settings, so that other settings are worth a try."""
     import torch
 
     from learner.update import MismatchError, NonFiniteError
@@ -175,12 +175,12 @@ def _finished(study: Any) -> int:
     return len(study.get_trials(deepcopy=False, states=(_optuna().trial.TrialState.COMPLETE,)))
 
 
-def _best(study: Any) -> Best:
-    return Best(study.best_value, tuple(study.best_trial.user_attrs["changes"]))
+def _best(study: Any) -> BestTrial:
+    return BestTrial(study.best_value, tuple(study.best_trial.user_attrs["changes"]))
 
 
-def _proposed(dimensions: Sequence[Dimension], trial: Any) -> dict[str, Any]:
-    """What a trial changes, and the name of its folder."""
+def _proposed(dimensions: Sequence[SearchDimension], trial: Any) -> dict[str, Any]:
+    """The settings that a trial changes, and the name of its folder."""
     changes = [dimension.suggest(trial) for dimension in dimensions]
     trial.set_user_attr("changes", changes)
     return {"changes": changes, "folder": FOLDER.format(trial.number)}

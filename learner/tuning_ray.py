@@ -24,8 +24,8 @@ TOLD_LINES = 3
 
 
 @dataclass(frozen=True)
-class Task:
-    """What a worker needs to know of the search."""
+class SearchTask:
+    """The part of a search that a worker needs to know."""
 
     file: str
     folder: str
@@ -35,7 +35,7 @@ class Task:
     """Where its modules are found."""
 
 
-def play_trials(task: Task, search: Any, trials: int, workers: int, gpus: float) -> None:
+def play_trials(task: SearchTask, search: Any, trials: int, workers: int, gpus: float) -> None:
     """Play so many more trials, `workers` of them at a time; `search` is what proposes them."""
     try:
         import ray
@@ -76,7 +76,7 @@ def _own_signals() -> Iterator[None]:
             signal.signal(each, handler)
 
 
-def _trial(config: Mapping[str, Any], task: Task) -> None:
+def _trial(config: Mapping[str, Any], task: SearchTask) -> None:
     """One run, in a process of its own on a worker."""
     from ray import tune
 

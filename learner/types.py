@@ -1,4 +1,4 @@
-"""What flows through the learner: segments of tokens, trajectories, groups.
+"""Types that flow through the learner: segments of tokens, trajectories, groups.
 
 Token ids are kept from the moment they are sampled and never made again from text. Every check
 here is on construction, so a trajectory that exists can be trained on: it holds a finite reward,
@@ -37,7 +37,7 @@ class Segment:
 
     @property
     def sampled(self) -> bool:
-        """Whether the policy wrote it."""
+        """True if the policy wrote it."""
         return self.logp is not None
 
 
@@ -85,17 +85,17 @@ class Trajectory:
 
     @property
     def turn_lengths(self) -> list[int]:
-        """How many tokens each of the policy's turns has."""
+        """The number of tokens of each of the policy's turns."""
         return [len(segment.ids) for segment in self.segments if segment.sampled]
 
     @property
     def turns(self) -> int:
-        """How often the policy spoke."""
+        """The number of the policy's turns."""
         return len(self.turn_rewards)
 
     @property
     def sampled_tokens(self) -> int:
-        """How many tokens are trained on."""
+        """The number of tokens that are trained on."""
         return sum(len(segment.ids) for segment in self.segments if segment.sampled)
 
 

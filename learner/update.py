@@ -23,7 +23,7 @@ from torch.nn.utils.rnn import pad_sequence
 from learner import advantages
 from learner.algorithms import CRITIC_ADVANTAGES, TOKEN_ADVANTAGES, Objective
 from learner.algorithms import Credit as CreditName
-from learner.credit import Credit
+from learner.credit import CreditAssignment
 from learner.critic import Critic, explained_variance
 from learner.examples import Example, by_tokens, joined, sampler_logp, split
 from learner.model import Policy
@@ -42,7 +42,7 @@ class MismatchError(RuntimeError):
 
 
 def mismatch_told(found: float, limit: float) -> str:
-    """What the matter is, and what to do about it."""
+    """The message on a mismatch, and what to do about it."""
     return (
         f"the KL between sampler and trainer is {found:.2g} nats per token (k3 estimate), above"
         f" optim.max_mismatch_kl = {limit:g}. Lower rollout.max_staleness or optim.learning_rate, see that the sampler"
@@ -52,7 +52,7 @@ def mismatch_told(found: float, limit: float) -> str:
 
 @dataclass(frozen=True)
 class UpdateSettings:
-    """How a batch becomes steps."""
+    """The settings by which a batch becomes steps."""
 
     objective: Objective
     credit: CreditName | None = None
@@ -132,7 +132,7 @@ class Updater:
             raise ValueError("a KL term needs a reference policy")
         if self.objective.needs_critic and (critic is None or critic_optimizer is None):
             raise ValueError(f"advantage {self.objective.advantage!r} needs a critic")
-        self.credit = Credit(self.objective, settings.turn_limit, settings.tolerance)
+        self.credit = CreditAssignment(self.objective, settings.turn_limit, settings.tolerance)
         self._policy = policy
         self._settings = settings
         self._reference = reference
@@ -175,7 +175,7 @@ class Updater:
 
     @property
     def learns_from_all(self) -> bool:
-        """Whether groups of equal rewards are learned from, too: their advantages are 0, and what else is in the loss
+        """True if groups of equal rewards are learned from, too: their advantages are 0, and what else is in the loss
         is not. They then count in all of its denominators. Where they are played again they are left out."""
         row = self.objective
         return bool(row.has_other_terms or self._settings.entropy) and not row.resample
@@ -235,7 +235,7 @@ class Updater:
         ]
 
     def _look_back(self, examples: Sequence[Example], groups: Sequence[Group]) -> None:
-        """What the reference, the old policy and the critic say of the tokens before anything is learned."""
+        """Compute what the reference, the old policy and the critic say of the tokens before anything is learned."""
         if self._reference is not None:
             # In no loss, it is only looked at: one member of each group is enough, and costs little.
             firsts, place = [], 0
@@ -334,7 +334,7 @@ class Updater:
         return _Tally(sum(len(self._lengths(example)) for example in examples), tokens, good)
 
     def _idle_passes(self, made: int) -> int:
-        """How many passes other processes make after this one's last, where all must make the same number."""
+        """The number of passes other processes make after this one's last, where all must make the same number."""
         return max(self.ranks.gather(made)) - made if self.stepper.lockstep else 0
 
     def _pass_idly(self, examples: Sequence[Example], *, warming: bool) -> None:
@@ -345,7 +345,7 @@ class Updater:
             self.critic_stepper.backward(0.0 * self._values(examples).sum())
 
     def _is_foreign(self, figures: Mapping[str, float]) -> bool:
-        """Whether what the first step measured says that the sampler is too far from the policy that is trained."""
+        """True if what the first step measured says that the sampler is too far from the policy that is trained."""
         found, limit = figures.get("mismatch_k3"), self._settings.max_mismatch_kl
         # A figure that is not a number is not within the limit either.
         return found is not None and limit > 0 and not found <= limit

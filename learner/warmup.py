@@ -28,7 +28,7 @@ KINDS = ("good", "plan", "idle", "chatter", "rude", "premature")
 
 
 @dataclass(frozen=True)
-class Exchange:
+class ScriptedExchange:
     """A line of the agent, and what a persona might answer."""
 
     kind: str
@@ -38,7 +38,7 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Style:
-    """How one sort of agent goes about it: which kinds of line it uses at first, and which later on."""
+    """The style of one sort of agent: which kinds of line it uses at first, and which later on."""
 
     name: str
     weight: float
@@ -48,13 +48,13 @@ class Style:
 
 @dataclass(frozen=True)
 class Script:
-    """What dialogues are composed of."""
+    """The lines that dialogues are composed of."""
 
     collection: str
     scenario: str
     openings: tuple[str, ...]
     styles: tuple[Style, ...]
-    exchanges: tuple[Exchange, ...]
+    exchanges: tuple[ScriptedExchange, ...]
 
     def texts(self) -> list[str]:
         """Every line, for the vocabulary."""
@@ -62,7 +62,7 @@ class Script:
 
 
 @dataclass(frozen=True)
-class Dialogue:
+class ScriptedDialogue:
     """An opening, then lines of the agent with the answers between them."""
 
     opening: str
@@ -72,7 +72,7 @@ class Dialogue:
 
 @dataclass(frozen=True)
 class WarmupSettings:
-    """How long and how hard."""
+    """The length and the strength of the warm-up."""
 
     steps: int = 200
     batch: int = 8
@@ -94,7 +94,9 @@ def load_script(name: str) -> Script:
 
 
 def _read_script(content: Mapping[str, Any]) -> Script:
-    exchanges = tuple(Exchange(item["kind"], item["agent"], tuple(item["persona"])) for item in content["exchanges"])
+    exchanges = tuple(
+        ScriptedExchange(item["kind"], item["agent"], tuple(item["persona"])) for item in content["exchanges"]
+    )
     styles = tuple(Style(**item) for item in content["styles"])
     used = {kind for style in styles for kind in (*style.early, *style.late)}
     unknown = (used | {exchange.kind for exchange in exchanges}) - set(KINDS)
@@ -103,7 +105,7 @@ def _read_script(content: Mapping[str, Any]) -> Script:
     return Script(content["collection"], content["scenario"], tuple(content["openings"]), styles, exchanges)
 
 
-def compose(script: Script, turns: int, chance: random.Random) -> Dialogue:
+def compose(script: Script, turns: int, chance: random.Random) -> ScriptedDialogue:
     """One dialogue in a random style: lines in any order, none said twice while there are others."""
     style = chance.choices(script.styles, [style.weight for style in script.styles])[0]
     change = chance.randint(turns // 2, max(turns - 3, turns // 2))
@@ -118,10 +120,10 @@ def compose(script: Script, turns: int, chance: random.Random) -> Dialogue:
         exchange = chance.choices(left, weights)[0]
         left.remove(exchange)
         pairs.append((exchange.agent, chance.choice(exchange.persona)))
-    return Dialogue(chance.choice(script.openings), tuple(pairs))
+    return ScriptedDialogue(chance.choice(script.openings), tuple(pairs))
 
 
-def segments_of(dialogue: Dialogue, renderer: Renderer, tokenizer: Tokenizer) -> tuple[Segment, ...]:
+def segments_of(dialogue: ScriptedDialogue, renderer: Renderer, tokenizer: Tokenizer) -> tuple[Segment, ...]:
     """Tokens as a rollout would have them; the agent's count as sampled."""
     given = renderer.opening(dialogue.opening)
     segments = []

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from learner.patience import WAITED_FOR, Patience
+from learner.retry import WAITED_FOR, OutageRetryPolicy
 from trainer_client import AsyncLabsClient, LabsError
 from trainer_client.wire import (
     MAX_BATCH_ITEMS,
@@ -32,7 +32,7 @@ Answered = PlayedTurn | TurnResponse
 
 
 @dataclass(frozen=True)
-class Wanted:
+class EpisodeSpec:
     """An episode that is to begin. Its persona is the user, so the policy is the assistant."""
 
     collection: str
@@ -43,8 +43,8 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Said:
-    """The policy's turn in an episode."""
+class PolicyTurn:
+    """A turn of the policy in an episode."""
 
     episode_id: str
     messages: Sequence[Message]
@@ -55,19 +55,19 @@ class Said:
 class Wave:
     """Starts episodes and plays their turns; each gets its answer or its error."""
 
-    def __init__(self, client: AsyncLabsClient, patience: Patience) -> None:
+    def __init__(self, client: AsyncLabsClient, retry_policy: OutageRetryPolicy) -> None:
         self._client = client
-        self._patience = patience
+        self._retry_policy = retry_policy
 
-    async def start(self, wanted: Sequence[Wanted]) -> list[Started | LabsError]:
+    async def start(self, wanted: Sequence[EpisodeSpec]) -> list[Started | LabsError]:
         """In the order of the episodes."""
         return await _in_batches(wanted, self._start_batch, self._start_one)
 
-    async def play(self, said: Sequence[Said]) -> list[Answered | LabsError]:
+    async def play(self, said: Sequence[PolicyTurn]) -> list[Answered | LabsError]:
         """In the order of the turns, each of another episode."""
         return await _in_batches(said, self._play_batch, self._play_one)
 
-    async def _start_batch(self, wanted: Sequence[Wanted]) -> Sequence[Started | None]:
+    async def _start_batch(self, wanted: Sequence[EpisodeSpec]) -> Sequence[Started | None]:
         items = [
             {
                 "collection_slug": each.collection,
@@ -77,10 +77,10 @@ class Wave:
             }
             for each in wanted
         ]
-        return await self._patience.ask(lambda key: self._client.start_episodes(items, idempotency_key=key))
+        return await self._retry_policy.ask(lambda key: self._client.start_episodes(items, idempotency_key=key))
 
-    async def _start_one(self, wanted: Wanted) -> Started:
-        return await self._patience.ask(
+    async def _start_one(self, wanted: EpisodeSpec) -> Started:
+        return await self._retry_policy.ask(
             lambda key: self._client.create_episode(
                 wanted.collection,
                 wanted.scenario,
@@ -92,7 +92,7 @@ class Wave:
             )
         )
 
-    async def _play_batch(self, said: Sequence[Said]) -> Sequence[Answered | None]:
+    async def _play_batch(self, said: Sequence[PolicyTurn]) -> Sequence[Answered | None]:
         # The persona's last line and the answer to it are enough: with its key the request may be sent again.
         items = [
             {
@@ -102,11 +102,11 @@ class Wave:
             }
             for each in said
         ]
-        found = await self._patience.ask(lambda key: self._client.batch_turns(items, idempotency_key=key))
+        found = await self._retry_policy.ask(lambda key: self._client.batch_turns(items, idempotency_key=key))
         return [None if isinstance(each, FailedTurn) else each for each in found]
 
-    async def _play_one(self, said: Said) -> Answered:
-        return await self._patience.ask(
+    async def _play_one(self, said: PolicyTurn) -> Answered:
+        return await self._retry_policy.ask(
             lambda key: self._client.turn(
                 said.episode_id, said.messages, reward_config=said.reward_config, idempotency_key=key
             )
@@ -118,7 +118,7 @@ async def _in_batches(
     together: Callable[[Sequence[AskedT]], Awaitable[Sequence[AnswerT | None]]],
     alone: Callable[[AskedT], Awaitable[AnswerT]],
 ) -> list[AnswerT | LabsError]:
-    """What comes of each; `together` gives None for one that failed, or raises where all of them did."""
+    """Send all in batches; `together` gives None for one that failed, or raises where all of them did."""
 
     async def one(each: AskedT) -> AnswerT | LabsError:
         try:
@@ -131,7 +131,7 @@ async def _in_batches(
         if len(batch) > 1:
             try:
                 found = await together(batch)
-            except WAITED_FOR as error:  # patience is over for all of them
+            except WAITED_FOR as error:  # time is up for all of them
                 return [error] * len(batch)
             except LabsError:  # the fault of one of them, or of their number
                 pass

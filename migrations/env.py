@@ -1,4 +1,4 @@
-"""What Alembic runs for every command.
+"""Migration environment that Alembic runs for every command.
 
 `reward_server.store.migrate` hands in an open connection; an author on the command line hands in `-x url=`.
 Either way the connection is in a transaction already, which both databases extend to schema changes: an interrupted

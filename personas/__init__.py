@@ -1,1 +1,1 @@
-"""Who the agent talks to: cases, temperaments, and the deterministic simulator."""
+"""The party that the agent talks to: cases, temperaments, and the deterministic simulator."""

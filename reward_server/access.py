@@ -1,4 +1,4 @@
-"""What a lab may see, of the catalog and of an answer.
+"""Access of a lab to the catalog and to answers.
 
 Unknown collections and scenarios are not found, known ones may be out of bounds.
 """
@@ -46,7 +46,7 @@ def scenario_for(lab: Lab, catalog: Catalog, collection: str, scenario: str) -> 
 
 
 def collections_asked_for(lab: Lab, collection: str | None) -> Sequence[str] | None:
-    """What a search looks through: the collection asked for, if the key may use it, else all it may; None: all."""
+    """The collections of a search: the one asked for, if the key may use it, else all it may; None: all."""
     if collection is None:
         return lab.collections
     return [collection] if lab.may_use(collection) else []

@@ -46,7 +46,7 @@ def to_iso(moment: datetime) -> str:
 
 
 def next_midnight(now: datetime) -> datetime:
-    """When the next day (UTC) begins."""
+    """The moment when the next day (UTC) begins."""
     return datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time(), UTC)
 
 

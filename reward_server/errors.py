@@ -99,7 +99,7 @@ class LabsError(Exception):
 
 
 def in_a_line(error: LabsError) -> str:
-    """What an item of a batch is told: the first thing that is wrong with it, and where."""
+    """The message to an item of a batch: the first thing that is wrong with it, and where."""
     if isinstance(error, InvalidRequest) and error.errors:
         first = error.errors[0]
         where = ".".join(str(part) for part in first.loc)
@@ -111,7 +111,7 @@ def in_a_line(error: LabsError) -> str:
 
 
 class ClientError(LabsError):
-    """What was asked cannot be done as it was asked."""
+    """A request that cannot be done as it was asked."""
 
     code = "client_error"
     default_message = "The request cannot be served."
@@ -528,10 +528,14 @@ class StoreUnavailable(Unavailable):
 
 
 class NotReady(Unavailable):
-    """The server is starting or draining."""
+    """The server is starting or draining, or something that it needs is missing."""
 
     code = "not_ready"
     default_message = "The server is not ready."
+
+    def __init__(self, missing: Sequence[FieldProblem] = ()) -> None:
+        super().__init__()
+        self.errors = tuple(missing)
 
 
 class Stopped(Unavailable):

@@ -24,7 +24,7 @@ os.register_at_fork(after_in_child=_ready.clear)
 
 
 class IdPrefix(StrEnum):
-    """What an identifier names."""
+    """The prefix that tells what an identifier names."""
 
     EPISODE = "ep"
     EVALUATION = "ev"
@@ -49,7 +49,7 @@ _LAB_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 
 def is_lab_id(text: str) -> bool:
-    """Whether a lab may be called so; safe as the name of a folder."""
+    """True if a lab may be called so; safe as the name of a folder."""
     return _LAB_ID.fullmatch(text) is not None
 
 
@@ -109,5 +109,5 @@ def new_preference_id() -> str:
 
 
 def is_id(text: str, prefix: IdPrefix) -> bool:
-    """Whether this could be an identifier of that kind: a cheap check before a query."""
+    """True if this could be an identifier of that kind: a cheap check before a query."""
     return text.startswith(f"{prefix}_") and _PATTERN.fullmatch(text) is not None

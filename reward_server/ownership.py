@@ -1,4 +1,4 @@
-"""Where a lab's own models and calibrations lie: in `labs/LAB`, in the folder of those that all labs share."""
+"""Folders of a lab's own models and calibrations: in `labs/LAB`, in the folder of those that all labs share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which models have a list price, and what tokens of them cost: as `genai-prices` knows it. Imports nothing of ours."""
+"""List prices of models, as `genai-prices` knows them. Imports nothing of ours."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SELLERS = frozenset({"anthropic", "openai"})
 
 
 def is_listed(provider: str, model: str | None, base_url: str | None) -> bool:
-    """Whether a provider's model has a list price."""
+    """True if a provider's model has a list price."""
     if provider not in SELLERS or model is None or base_url is not None:
         return False
     try:
@@ -20,7 +20,7 @@ def is_listed(provider: str, model: str | None, base_url: str | None) -> bool:
 
 
 def usd(provider: str, model: str, input_tokens: int, output_tokens: int) -> Decimal:
-    """What this many tokens of a model cost; cached ones as much as others, which is never too little.
+    """The price of this many tokens of a model; cached ones cost as much as others, which is never too little.
 
     Raises:
         LookupError: there is no list price.

@@ -1,4 +1,4 @@
-"""What a server for strangers must not be without; with `LABS_PRODUCTION=true` it refuses to start, and names it all.
+"""Requirements on a server for strangers; with `LABS_PRODUCTION=true` it refuses to start, and names all it lacks.
 
 Each check looks at what is there and changes nothing. Without production mode none of them is asked: on somebody's own
 machine all of this is as it should be.
@@ -39,7 +39,7 @@ def weaknesses(settings: Settings, *, keyless: bool) -> list[str]:
 
 
 def settings_weaknesses(settings: Settings, *, keyless: bool) -> list[str]:
-    """What does not depend on the process."""
+    """The weaknesses that do not depend on the process."""
     found: list[str] = []
     if keyless:
         found.append(as_called("no API key exists, so calls need none: ./labs keys create NAME --lab LAB"))
@@ -61,12 +61,12 @@ def settings_weaknesses(settings: Settings, *, keyless: bool) -> list[str]:
 
 
 def is_moving(model: str) -> bool:
-    """Whether this is the name of whichever version is the newest, such as jev-latest or a name without its tag."""
+    """True if this is the name of whichever version is the newest, such as jev-latest or a name without its tag."""
     return model.casefold().replace(":", "-").split("-")[-1] in MOVING
 
 
 def process_weaknesses(pid: int | None = None) -> list[str]:
-    """What is too weak in this process, or in the one with that id.
+    """The weaknesses of this process, or of the one with that id.
 
     Raises:
         OSError: there is no such process, or it is somebody else's.

@@ -1,4 +1,4 @@
-"""What this program is called by whoever runs it: `./labs` in a checkout, `labs` where it is installed as that.
+"""The name of this program for whoever runs it: `./labs` in a checkout, `labs` where it is installed as that.
 
 Texts are written with `./labs`. What the command prints, and what errors say, goes through `as_called`: the operator
 of a server types its name as whoever started the server did.

@@ -393,12 +393,12 @@ class Settings(BaseSettings):
 
     @property
     def trains(self) -> bool:
-        """Whether this server starts runs of the learner."""
+        """True if this server starts runs of the learner."""
         return self.training_runs == "on" or (self.training_runs == "auto" and not self.production)
 
     @property
     def own_url(self) -> str:
-        """Where a process on this machine finds the API."""
+        """The URL at which a process on this machine finds the API."""
         if self.training_url is not None:
             return self.training_url.rstrip("/")
         host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104 (compared, not bound)
@@ -415,7 +415,7 @@ class Settings(BaseSettings):
         return self.data / "calibrations"
 
     def folders_of(self, lab_id: str) -> tuple[Path, ...]:
-        """Where files lie that are one lab's alone; none for what is no lab's id."""
+        """The folders of files that are one lab's alone; none for what is no lab's id."""
         return (*self.learned_of(lab_id), *_of_lab(lab_id, self.learning))
 
     def learned_of(self, lab_id: str) -> tuple[Path, ...]:
@@ -429,7 +429,7 @@ class Settings(BaseSettings):
 
     @property
     def host_names(self) -> frozenset[str]:
-        """What `Host` may say; addresses always may. `*` is anything."""
+        """The names that `Host` may say; addresses always may. `*` is anything."""
         if names := frozenset(name for part in self.hosts.split(",") if (name := part.strip().lower())):
             return names
         return frozenset(("localhost", self.host.lower())) if self.is_loopback else frozenset("*")
@@ -441,12 +441,12 @@ class Settings(BaseSettings):
 
     @property
     def metrics_need_a_key(self) -> bool:
-        """Whether /metrics is for operators' keys alone: its counts tell how much a scenario asks."""
+        """True if /metrics is for operators' keys alone: its counts tell how much a scenario asks."""
         return self.metrics_access == "operator" or (self.metrics_access == "auto" and not self.is_loopback)
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach the server."""
+        """True if only this machine can reach the server."""
         if self.host == "localhost":
             return True
         try:

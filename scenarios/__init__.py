@@ -1,1 +1,1 @@
-"""What is tested: collections of scenarios, each with a public and a private half."""
+"""Scenarios to test with: collections of them, each with a public and a private half."""

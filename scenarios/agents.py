@@ -2,7 +2,8 @@
 
 Three scripts, written by people who saw the public card and the opening, but neither the asks nor the rubric. They
 show what rewards ordinary agents get; `labs scenarios check` plays them. The author's own script, the oracle, may stand
-in the same file: it is a part of the scenario, and `scenarios.whole` puts it there.
+in the same file: it is a part of the scenario, and `scenarios.whole` puts it there. So may breaches, which the check
+listens to.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from scenarios.rules import Remark, call_problem
-from scenarios.schema import AgentsFile, NaturalAgents, ScenarioCard
-from scenarios.yamlfile import Finding, ScenarioError, read_document, validated
+from scenarios.schema import AgentsFile, AuthorsScripts, Breach, NaturalAgents, ScenarioCard
+from scenarios.yamlfile import Document, FileFinding, ScenarioFileError, read_document, validated
 
 SUFFIX = ".agents.yaml"
 SCRIPTS = ("excellent", "ok", "poor")
@@ -22,19 +23,34 @@ def load_agents(path: Path, card: ScenarioCard, name: str | None = None) -> Natu
     """The natural agents of a file; None if there is no such file, or only an oracle in it.
 
     Raises:
-        ScenarioError: a script does not fit the scenario; names file and line.
+        ScenarioFileError: a script does not fit the scenario; names file and line.
     """
     if not path.is_file():
         return None
     document = read_document(path, name or path.name)
-    if isinstance(document.data, dict) and set(document.data) == {"oracle"}:
+    file = _read(document)
+    if not isinstance(file, AgentsFile):
         return None
-    file = validated(document, AgentsFile)
     agents = NaturalAgents(excellent=file.excellent, ok=file.ok, poor=file.poor)
-    findings: list[Finding] = [document.finding(each.loc, each.message) for each in _remarks(agents, card)]
+    findings: list[FileFinding] = [document.finding(each.loc, each.message) for each in _remarks(agents, card)]
     if findings:
-        raise ScenarioError(findings)
+        raise ScenarioFileError(findings)
     return agents
+
+
+def load_breaches(path: Path) -> tuple[Breach, ...]:
+    """The breaches of a file; none if there is no such file.
+
+    Raises:
+        ScenarioError: the file is not what it should be; names file and line.
+    """
+    return _read(read_document(path, path.name)).breaches if path.is_file() else ()
+
+
+def _read(document: Document) -> AgentsFile | AuthorsScripts:
+    """A file with natural agents, or one in which the author's own scripts stand alone."""
+    alone = isinstance(document.data, dict) and set(document.data) <= set(AuthorsScripts.model_fields)
+    return validated(document, AuthorsScripts) if alone else validated(document, AgentsFile)
 
 
 def _remarks(agents: NaturalAgents, card: ScenarioCard) -> Iterator[Remark]:

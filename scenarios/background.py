@@ -10,7 +10,7 @@ What any agent asks or offers ("Do you have any questions?") is in `background.y
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from personas.text.wording import grams, normal
 from scenarios.rules import Remark
 from scenarios.schema import ScenarioSecrets
 from scenarios.whole import with_groups
-from scenarios.yamlfile import Finding, ScenarioError, load, read_document, validated
+from scenarios.yamlfile import Document, FileFinding, ScenarioFileError, load, read_document, validated
 
 SUFFIX = ".background.yaml"
 OF_COLLECTION = "collection.background.yaml"
@@ -37,7 +37,11 @@ class BackgroundFile(PrivateModel):
 
 
 def load_background(
-    path: Path, secrets: ScenarioSecrets, topics: Mapping[str, Topic], name: str | None = None
+    path: Path,
+    secrets: ScenarioSecrets,
+    topics: Mapping[str, Topic],
+    name: str | None = None,
+    change: Callable[[Document], Document] | None = None,
 ) -> tuple[Background, ...]:
     """The entries of a file; none if there is no such file.
 
@@ -46,38 +50,40 @@ def load_background(
         secrets: the private half of its scenario.
         topics: those of its collection.
         name: what messages call the file.
+        change: makes the file that of a variant.
 
     Raises:
-        ScenarioError: an entry does not fit the case; names file and line.
+        ScenarioFileError: an entry does not fit the case; names file and line.
     """
     if not path.is_file():
         return ()
     document = read_document(path, name or path.name)
+    document = document if change is None else change(document)
     document.data = with_groups(document.data, BackgroundFile, secrets.fact_groups)
     file = validated(document, BackgroundFile)
-    findings: list[Finding] = [
+    findings: list[FileFinding] = [
         document.finding(each.loc, each.message) for each in _remarks(file.background, secrets.persona, topics)
     ]
     if findings:
-        raise ScenarioError(findings)
+        raise ScenarioFileError(findings)
     return file.background
 
 
 @cache
 def background_of_all() -> tuple[Background, ...]:
-    """What any persona answers, of any collection."""
+    """The background that any persona answers from, of any collection."""
     return load(_OF_ALL, BackgroundFile, _OF_ALL.name)[0].background
 
 
 def load_common(path: Path, name: str | None = None) -> tuple[Background, ...]:
-    """What any persona of a collection answers: its own entries, then those for all, some of the same ids.
+    """The background that any persona of a collection answers from: its own, then that for all, some of the same ids.
 
     Args:
         path: the file of the collection; there may be none.
         name: what messages call the file.
 
     Raises:
-        ScenarioError: the file is broken, or uses an id twice; names file and line.
+        ScenarioFileError: the file is broken, or uses an id twice; names file and line.
     """
     if not path.is_file():
         return background_of_all()
@@ -85,14 +91,16 @@ def load_common(path: Path, name: str | None = None) -> tuple[Background, ...]:
     count = Counter(entry.id for entry in file.background)
     twice = [i for i, entry in enumerate(file.background) if count[entry.id] > 1]
     if twice:
-        raise ScenarioError([document.finding(("background", i, "id"), _twice(file.background[i].id)) for i in twice])
+        raise ScenarioFileError(
+            [document.finding(("background", i, "id"), _twice(file.background[i].id)) for i in twice]
+        )
     return (*file.background, *background_of_all())
 
 
 def fitting(
     common: Iterable[Background], own: Iterable[Background], case: PersonaCase, topics: Mapping[str, Topic]
 ) -> tuple[Background, ...]:
-    """What of a common background suits a case: what its own background could hold beside its own entries."""
+    """The part of a common background that suits a case: what its own background could hold beside its own entries."""
     held = {item.id for item in case.facts} | {item.id for item in case.denials}
     taken = {entry.id for entry in own}
     found: list[Background] = []
@@ -147,7 +155,7 @@ def _remarks(entries: tuple[Background, ...], case: PersonaCase, topics: Mapping
 def _repeated(
     secrets: Mapping[str, Fact | Denial], known: Container[str], says: Sequence[str], place: tuple[str | int, ...]
 ) -> Iterator[Remark]:
-    """Where answers give away what does not have to be said before them."""
+    """The places where answers give away what does not have to be said before them."""
     for j, line in enumerate(says):
         for name, item in secrets.items():
             if name not in known and _repeats(line, item):
@@ -160,6 +168,6 @@ def _is_volunteered(item: Fact | Denial) -> bool:
 
 
 def _repeats(line: str, item: Fact | Denial) -> bool:
-    """Whether a line contains a wording of a fact, or four of its content words in a row."""
+    """True if a line contains a wording of a fact, or four of its content words in a row."""
     wordings = (*item.says, item.again) if isinstance(item, Fact) and item.again else item.says
     return any(normal(wording) in normal(line) or grams(wording) & grams(line) for wording in wordings)

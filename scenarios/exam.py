@@ -26,8 +26,8 @@ BAD_TURNS = 10
 
 
 @dataclass(frozen=True)
-class Act:
-    """What an agent does in one turn."""
+class ExamTurn:
+    """The turn of an agent in an exam."""
 
     say: str
     tools: tuple[Mapping[str, Any], ...] = ()
@@ -38,9 +38,9 @@ class ScriptedAgent:
     """Says its lines whatever it hears; ends when they are used up."""
 
     name: str
-    script: tuple[Act, ...] = field(repr=False)
+    script: tuple[ExamTurn, ...] = field(repr=False)
 
-    def act(self, turn: int, heard: str) -> Act | None:
+    def act(self, turn: int, heard: str) -> ExamTurn | None:
         """The act of the agent's turn (from 0), or None to end the talk."""
         del heard
         return self.script[turn] if turn < len(self.script) else None
@@ -50,9 +50,9 @@ class ScriptedAgent:
 class EchoAgent(ScriptedAgent):
     """Repeats what the persona said."""
 
-    def act(self, turn: int, heard: str) -> Act | None:
+    def act(self, turn: int, heard: str) -> ExamTurn | None:
         """The persona's last line, again."""
-        return Act(heard) if turn < BAD_TURNS else None
+        return ExamTurn(heard) if turn < BAD_TURNS else None
 
 
 def agents(
@@ -85,12 +85,12 @@ def varied(steps: Sequence[ScriptStep], seed: int) -> ScriptedAgent:
     return ScriptedAgent(f"varied-{seed}", _acts(kept or steps[:1]))
 
 
-def _acts(steps: Sequence[ScriptStep]) -> tuple[Act, ...]:
-    return tuple(Act(step.say, step.tools) for step in steps)
+def _acts(steps: Sequence[ScriptStep]) -> tuple[ExamTurn, ...]:
+    return tuple(ExamTurn(step.say, step.tools) for step in steps)
 
 
-def _said(lines: Sequence[str]) -> tuple[Act, ...]:
-    return tuple(map(Act, lines))
+def _said(lines: Sequence[str]) -> tuple[ExamTurn, ...]:
+    return tuple(map(ExamTurn, lines))
 
 
 def _hash(*parts: object) -> int:
@@ -104,21 +104,21 @@ def _askable(case: PersonaCase) -> tuple[Fact | Denial, ...]:
     return (*case.facts, *case.denials)
 
 
-def _stuffing(case: PersonaCase, topics: Mapping[str, Topic], mark: str) -> tuple[Act, ...]:
+def _stuffing(case: PersonaCase, topics: Mapping[str, Topic], mark: str) -> tuple[ExamTurn, ...]:
     """The words of the domain and of rubrics, in lists."""
     words = [keyword for topic in topics.values() for keyword in topic.keywords]
     words += [keyword for item in _askable(case) for keyword in item.keywords]
     unique = list(dict.fromkeys([*words, *_RUBRIC_WORDS]))
     size = max(6, -(-len(unique) // BAD_TURNS))
     lists = [unique[i : i + size] for i in range(0, len(unique), size)]
-    return tuple(Act((f"{mark} " if mark == "?" else ", ").join(chunk)[:2000] + mark) for chunk in lists)
+    return tuple(ExamTurn((f"{mark} " if mark == "?" else ", ").join(chunk)[:2000] + mark) for chunk in lists)
 
 
-def _interrogation(case: PersonaCase, topics: Mapping[str, Topic]) -> tuple[Act, ...]:
+def _interrogation(case: PersonaCase, topics: Mapping[str, Topic]) -> tuple[ExamTurn, ...]:
     """One good question about everything there is to know, six in a breath."""
     banks = [item.asks or topics.get(item.topic or "", Topic()).asks for item in _askable(case)]
     questions = list(dict.fromkeys(bank[0] for bank in banks if bank))
-    return tuple(Act(" ".join(questions[i : i + 6])) for i in range(0, len(questions), 6))
+    return tuple(ExamTurn(" ".join(questions[i : i + 6])) for i in range(0, len(questions), 6))
 
 
 _RUBRIC_WORDS = (

@@ -10,38 +10,55 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
-from personas.case.compiled import CompiledCase, Examples, compile_case
+from personas.case.compiled import CompiledCase, LabelledExamples, compile_case
 from personas.case.schema import Background, Topic
 from scenarios.agents import SUFFIX as AGENTS
-from scenarios.agents import load_agents
+from scenarios.agents import load_agents, load_breaches
 from scenarios.background import SUFFIX as BACKGROUND
 from scenarios.background import fitting, load_background
+from scenarios.drawing import Kin
 from scenarios.lint import COLLECTIONS, LoadedCollection, load_collection
-from scenarios.schema import CollectionCard, NaturalAgents, ScenarioCard, ScenarioFile, ScenarioSecrets
+from scenarios.rubric_file import RubricFile
+from scenarios.schema import (
+    NOBODY,
+    Breach,
+    CollectionCard,
+    NaturalAgents,
+    Rubric,
+    ScenarioCard,
+    ScenarioFile,
+    ScenarioSecrets,
+    rubric_secrets,
+)
 from scenarios.turns import SUFFIX as TURNS
 from scenarios.turns import LabelledTurn, examples_of, load_turns
+from scenarios.variants import BASE, lent_to
 from scenarios.whole import without_shorthand
-from scenarios.yamlfile import Finding, ScenarioError
+from scenarios.yamlfile import FileFinding, ScenarioFileError
 
 
 @dataclass(frozen=True)
 class PublicScenario:
-    """What anyone may know of a scenario."""
+    """The part of a scenario that anyone may know."""
 
     card: ScenarioCard
     dimensions: tuple[str, ...]
     personas: tuple[str, ...]
     """Slugs of the temperaments that `config.persona_slug` may name; the first is the default."""
+    splits: tuple[str, ...] = ()
+    """What `config.split` may name: those of the scenario's variants; none if it has no variants."""
 
 
 @dataclass(frozen=True)
 class PublicCollection:
-    """What anyone may know of a collection."""
+    """The part of a collection that anyone may know."""
 
     card: CollectionCard
     scenarios: Mapping[str, PublicScenario]
@@ -70,6 +87,17 @@ class SealedScenario:
     case: CompiledCase = field(repr=False)
     topics: Mapping[str, Topic] = field(repr=False)
     foreign: tuple[str, ...] = field(repr=False)
+    digest: str = ""
+    """Of one that is not in the library: over all it holds, since the library's own does not speak of it."""
+
+    @property
+    def has_persona(self) -> bool:
+        """True if somebody plays in it; a rubric alone judges conversations that were held elsewhere."""
+        return bool(self.secrets.persona.temperaments)
+
+    variant: str = field(default=BASE, repr=False)
+    split: str | None = field(default=None, repr=False)
+    """What the variant is for; None where the scenario has no others."""
 
     @property
     def name(self) -> str:
@@ -83,19 +111,53 @@ class SealedScenario:
 class Vault:
     """The private half of a library. Only scoring, episodes, judges and jobs may hold one."""
 
-    def __init__(self, sealed: Mapping[tuple[str, str], SealedScenario]) -> None:
-        self._sealed = dict(sealed)
+    def __init__(self, sealed: Mapping[tuple[str, str], Sequence[SealedScenario]]) -> None:
+        """Each scenario with its variants, itself first."""
+        self._kin = {name: Kin(variants) for name, variants in sealed.items()}
+        self._lent: WeakValueDictionary[tuple[str, str], SealedScenario] = WeakValueDictionary()
 
     def open(self, collection: str, scenario: str) -> SealedScenario:
-        """The sealed scenario; `KeyError` when there is none."""
-        return self._sealed[collection, scenario]
+        """The sealed scenario as its own file tells it; `KeyError` when there is none, here and below."""
+        return self._kin_of(collection, scenario).variants[0]
+
+    def variants(self, collection: str, scenario: str) -> tuple[SealedScenario, ...]:
+        """The scenario and its other variants."""
+        return self._kin_of(collection, scenario).variants
+
+    def drawn(self, collection: str, scenario: str, seed: int, split: str | None = None) -> SealedScenario:
+        """The variant that is played with a seed."""
+        return self._kin_of(collection, scenario).drawn(seed, split)
+
+    def heard(self, collection: str, scenario: str, opening: str, lines: Iterable[str] = ()) -> SealedScenario:
+        """The variant that a conversation is about, by what its persona said."""
+        return self._kin_of(collection, scenario).heard(opening, lines)
+
+    def _kin_of(self, collection: str, scenario: str) -> Kin[SealedScenario]:
+        found = self._kin.get((collection, scenario))
+        if found is not None:
+            return found
+        lent = self._lent.get((collection, scenario))
+        if lent is None:
+            raise KeyError(collection, scenario)
+        return Kin([lent])
+
+    def lend(self, given: SealedScenario) -> SealedScenario:
+        """Let it be opened, as long as whoever needs it keeps what this returns; no catalog names it.
+
+        Its name says what it holds, so one that was lent before under that name is the same, and is returned.
+        """
+        return self._lent.setdefault((given.collection, given.card.slug), given)
+
+    def is_lent(self, collection: str, scenario: str) -> bool:
+        """True if it is not of the library."""
+        return (collection, scenario) not in self._kin
 
     def names(self) -> tuple[tuple[str, str], ...]:
         """All (collection, scenario) pairs, sorted."""
-        return tuple(sorted(self._sealed))
+        return tuple(sorted(self._kin))
 
     def __repr__(self) -> str:
-        return f"<Vault: {len(self._sealed)} scenarios>"
+        return f"<Vault: {len(self._kin)} scenarios>"
 
 
 @dataclass(frozen=True)
@@ -105,6 +167,9 @@ class Library:
     catalog: Catalog
     vault: Vault
     digest: str
+
+
+NO_SCENARIOS = Library(Catalog({}), Vault({}), "")
 
 
 def load_library(root: Path | None = None, only: Iterable[str] | None = None, *, turns: bool = True) -> Library:
@@ -117,16 +182,16 @@ def load_library(root: Path | None = None, only: Iterable[str] | None = None, *,
     """
     library, findings = load_sound(root, only, turns=turns)
     if findings:
-        raise ScenarioError(findings)
+        raise ScenarioFileError(findings)
     return library
 
 
 def load_sound(
     root: Path | None = None, only: Iterable[str] | None = None, *, turns: bool = True
-) -> tuple[Library, list[Finding]]:
+) -> tuple[Library, list[FileFinding]]:
     """As `load_library`, for authors: leaves out what is broken and says what is wrong with it."""
     root = root or COLLECTIONS
-    findings: list[Finding] = []
+    findings: list[FileFinding] = []
     collections: dict[str, LoadedCollection] = {}
     for slug, scenarios in _wanted(root, only).items():
         loaded, found = load_collection(root / slug, scenarios)
@@ -134,7 +199,7 @@ def load_sound(
         if loaded:
             collections[slug] = loaded
     if not collections and not findings:
-        findings.append(Finding(str(root), 1, "no collections here: add a folder with a `collection.yaml`"))
+        findings.append(FileFinding(str(root), 1, "no collections here: add a folder with a `collection.yaml`"))
     return _assemble(root, collections, turns=turns), findings
 
 
@@ -165,6 +230,14 @@ def natural_agents(library: Library, root: Path | None = None) -> dict[str, Natu
     return found
 
 
+def breaches(library: Library, root: Path | None = None) -> dict[str, tuple[Breach, ...]]:
+    """The breaches that authors wrote for the check, by scenario name."""
+    return {
+        f"{collection}/{scenario}": load_breaches((root or COLLECTIONS) / collection / f"{scenario}{AGENTS}")
+        for collection, scenario in library.vault.names()
+    }
+
+
 def labelled_turns(library: Library, root: Path | None = None) -> dict[str, tuple[LabelledTurn, ...]]:
     """The labelled turns of each scenario, by scenario name."""
     return {
@@ -175,36 +248,76 @@ def labelled_turns(library: Library, root: Path | None = None) -> dict[str, tupl
 
 def _assemble(root: Path, collections: Mapping[str, LoadedCollection], *, turns: bool) -> Library:
     public: dict[str, PublicCollection] = {}
-    sealed: dict[tuple[str, str], SealedScenario] = {}
+    sealed: dict[tuple[str, str], list[SealedScenario]] = {}
     contents: dict[str, Any] = {}
     for slug, loaded in sorted(collections.items()):
         contents[slug] = {key: value for key, value in loaded.document.data.items() if key != "criteria"}
         cards: dict[str, PublicScenario] = {}
+        for name, (rubric, document) in sorted(loaded.rubrics.items()):
+            contents[f"{slug}/{name}"] = [document.data]
+            cards[name] = PublicScenario(rubric.card, dimensions_of(rubric), ())
+            sealed[slug, name] = [seal_rubric(slug, rubric, rubric.card)]
         for name, (file, document) in sorted(loaded.scenarios.items()):
-            examples = examples_of(load_turns(root / slug / f"{name}{TURNS}")) if turns else Examples()
+            examples = examples_of(load_turns(root / slug / f"{name}{TURNS}")) if turns else LabelledExamples()
             persona, topics = file.private.persona, loaded.file.topics
             background = load_background(root / slug / f"{name}{BACKGROUND}", file.private, topics)
             common = fitting(loaded.background, background, persona, topics)
             asides = [entry.model_dump(mode="json") for entry in (*background, *common)]
             data = without_shorthand(document.data)
             contents[f"{slug}/{name}"] = [data, examples.topics, examples.commitments, asides]
-            cards[name] = _public(file)
-            sealed[slug, name] = _seal(slug, file, loaded, examples, background, common)
-        public[slug] = PublicCollection(loaded.file.public, cards)
+            variants = loaded.variants.get(name, ())
+            split = loaded.base_splits.get(name)
+            cards[name] = _public(file, [split, *(each.change.variant.split for each in variants)] if split else ())
+            base = _seal(slug, file, loaded, examples, background, common)
+            sealed[slug, name] = [replace(base, split=split)]
+            for each in variants:
+                common = fitting(loaded.background, each.background, each.file.private.persona, topics)
+                lent = lent_to(each.change, file, each.file, examples)
+                own = _seal(slug, each.file, loaded, lent, each.background, common)
+                sealed[slug, name].append(replace(own, variant=each.change.variant.id, split=each.change.variant.split))
+                asides = [entry.model_dump(mode="json") for entry in (*each.background, *common)]
+                data = without_shorthand(each.document.data)
+                contents[f"{slug}/{name}/{each.change.variant.id}"] = [data, lent.topics, lent.commitments, asides]
+        public[slug] = PublicCollection(loaded.file.public, dict(sorted(cards.items())))
     canonical = json.dumps(contents, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return Library(Catalog(public), Vault(sealed), hashlib.sha256(canonical.encode()).hexdigest())
 
 
-def _public(file: ScenarioFile) -> PublicScenario:
-    dimensions = tuple(dimension.name for dimension in file.private.rubric.dimensions)
-    return PublicScenario(file.public, dimensions, file.private.persona.temperaments)
+def _public(file: ScenarioFile, splits: Iterable[str]) -> PublicScenario:
+    dimensions, temperaments = dimensions_of(file.private.rubric), file.private.persona.temperaments
+    return PublicScenario(file.public, dimensions, temperaments, tuple(sorted(set(splits))))
+
+
+def dimensions_of(rubric: Rubric) -> tuple[str, ...]:
+    """Their names, which are public."""
+    return tuple(dimension.name for dimension in rubric.dimensions)
+
+
+def seal_rubric(collection: str, file: RubricFile, card: ScenarioCard, digest: str = "") -> SealedScenario:
+    """A rubric without a persona as judges and scoring take it: nobody is in its case, so nothing can be found out."""
+    return SealedScenario(
+        collection=collection,
+        card=card,
+        version=file.version,
+        secrets=rubric_secrets(file.rubric, file.reward),
+        case=_nobody(),
+        topics={},
+        foreign=(),
+        digest=digest,
+    )
+
+
+@cache
+def _nobody() -> CompiledCase:
+    """One for all rubrics without a persona: what is read of a conversation does not depend on them."""
+    return compile_case(NOBODY, {})
 
 
 def _seal(  # noqa: PLR0917 (all that a scenario is made of)
     collection: str,
     file: ScenarioFile,
     loaded: LoadedCollection,
-    examples: Examples,
+    examples: LabelledExamples,
     background: tuple[Background, ...],
     common: tuple[Background, ...],
 ) -> SealedScenario:

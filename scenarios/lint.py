@@ -19,16 +19,31 @@ from scenarios.agents import SUFFIX as AGENTS
 from scenarios.agents import load_agents
 from scenarios.background import OF_COLLECTION, load_background, load_common, waits_for
 from scenarios.background import SUFFIX as BACKGROUND
+from scenarios.rubric_file import GIVEN, SCHEMA, RubricFile, is_rubric, read_rubric
 from scenarios.rules import Loc, Remark, all_remarks, final_tools
 from scenarios.schema import CollectionFile, ScenarioFile
 from scenarios.spelling import counted, meant
 from scenarios.turns import SUFFIX as TURNS
 from scenarios.turns import LabelledTurn, load_turns, names_of, unknown_names
-from scenarios.whole import RUBRIC, read_whole
-from scenarios.yamlfile import Document, Finding, ScenarioError, load, relative_name, validated
+from scenarios.variants import BASE, Change, alike, named, read_variants, remarks_on, same_rubric
+from scenarios.variants import SUFFIX as VARIANTS
+from scenarios.whole import RUBRIC, read_whole, written_out
+from scenarios.yamlfile import Document, FileFinding, ScenarioFileError, load, read_document, relative_name, validated
 
 COLLECTIONS = Path(__file__).parent / "collections"
 COLLECTION_FILE = "collection.yaml"
+FOREIGN = 20
+"""So many questions that belong to no topic say whether personas tell what they were not asked."""
+
+
+@dataclass(frozen=True)
+class LoadedVariant:
+    """A variant of a scenario, written out."""
+
+    change: Change
+    file: ScenarioFile
+    document: Document
+    background: tuple[Background, ...]
 
 
 @dataclass
@@ -40,98 +55,181 @@ class LoadedCollection:
     background: tuple[Background, ...] = ()
     """What any of its personas answers."""
     scenarios: dict[str, tuple[ScenarioFile, Document]] = field(default_factory=dict)
+    rubrics: dict[str, tuple[RubricFile, Document]] = field(default_factory=dict)
+    """Scenarios without a persona."""
+    variants: dict[str, tuple[LoadedVariant, ...]] = field(default_factory=dict)
+    """Of the scenarios that have some, besides the scenario itself."""
+    base_splits: dict[str, str] = field(default_factory=dict)
 
 
-def load_collection(folder: Path, only: Iterable[str] | None = None) -> tuple[LoadedCollection | None, list[Finding]]:
+def load_collection(
+    folder: Path, only: Iterable[str] | None = None
+) -> tuple[LoadedCollection | None, list[FileFinding]]:
     """Read a collection folder with its scenarios (all, or the slugs in `only`) and lint them."""
-    findings: list[Finding] = []
+    findings: list[FileFinding] = []
     try:
         file, document = load(folder / COLLECTION_FILE, CollectionFile, relative_name(folder / COLLECTION_FILE))
-    except ScenarioError as error:
+    except ScenarioFileError as error:
         return None, list(error.findings)
     findings += [document.finding(r.loc, r.message) for r in _collection_remarks(file, folder)]
     common = folder / OF_COLLECTION
     try:
         loaded = LoadedCollection(file, document, load_common(common, relative_name(common)))
-    except ScenarioError as error:
+    except ScenarioFileError as error:
         return None, [*findings, *error.findings]
     wanted = None if only is None else set(only)
     paths = [p for p in sorted(folder.glob("*.y*ml")) if is_scenario(p)]
     for path in paths:
-        if wanted is not None and path.stem not in wanted:
-            continue
-        if path.suffix != ".yaml":
-            findings.append(Finding(relative_name(path), 1, "the file name must end in `.yaml`: rename it"))
-            continue
-        found = load_scenario(path, loaded)
-        if isinstance(found, list):
-            findings += found
-            continue
-        beside = _beside(path, found[0], file)
-        findings += beside
-        if not beside:
-            loaded.scenarios[path.stem] = found
+        if wanted is None or path.stem in wanted:
+            findings += _loaded_from(path, loaded)
+    if loaded.scenarios and len(file.foreign) < FOREIGN:
+        findings.append(document.finding(("foreign",), f"`foreign` needs at least {FOREIGN} entries: add more"))
     if wanted is None and loaded.scenarios:
         findings += _waiting_in_vain(common, loaded)
     there = {path.stem for path in paths}
     for slug in sorted((wanted or set()) - there):
         told = f"there is no such scenario: check the name.{meant(slug, there)}".removesuffix(".")
-        findings.append(Finding(relative_name(folder / f"{slug}.yaml"), 1, told))
+        findings.append(FileFinding(relative_name(folder / f"{slug}.yaml"), 1, told))
     return loaded, findings
 
 
-def _waiting_in_vain(path: Path, loaded: LoadedCollection) -> Iterator[Finding]:
+def _loaded_from(path: Path, loaded: LoadedCollection) -> list[FileFinding]:
+    """Put what a file holds into its collection, or say what is wrong with it."""
+    if path.suffix != ".yaml":
+        return [FileFinding(relative_name(path), 1, "the file name must end in `.yaml`: rename it")]
+    rubric = _rubric(path)
+    if isinstance(rubric, list):
+        return rubric
+    if rubric is not None:
+        loaded.rubrics[path.stem] = rubric
+        return []
+    found = load_scenario(path, loaded)
+    if isinstance(found, list):
+        return found
+    beside = [*_beside(path, found[0], loaded.file), *_load_variants(path, found[0], loaded)]
+    if not beside:
+        loaded.scenarios[path.stem] = found
+    return beside
+
+
+def _rubric(path: Path) -> tuple[RubricFile, Document] | list[FileFinding] | None:
+    """The rubric without a persona that a file holds, or what is wrong with it; None where it is another scenario."""
+    try:
+        if not _may_be_rubric(path) or not is_rubric((document := read_document(path, relative_name(path))).data):
+            return None
+        file = read_rubric(document, path.stem)
+    except ScenarioFileError as error:
+        return list(error.findings)
+    if file.slug != path.stem:
+        return [document.finding(("slug",), "the slug must be the name of the file: rename one of them")]
+    return file, document
+
+
+def _may_be_rubric(path: Path) -> bool:
+    """A cheap look, since reading a scenario twice takes its time."""
+    try:
+        return SCHEMA.encode() in path.read_bytes()
+    except OSError:
+        return False
+
+
+def _waiting_in_vain(path: Path, loaded: LoadedCollection) -> Iterator[FileFinding]:
     """Facts that the background of a collection waits for, and that no scenario has: the entry would never be said."""
     cases = [file.private.persona for file, _ in loaded.scenarios.values()]
     held = {fact.id for case in cases for fact in case.facts} | {denial.id for case in cases for denial in case.denials}
     for name, entry in sorted(waits_for(loaded.background).items()):
         if name not in held:
-            yield Finding(
+            yield FileFinding(
                 relative_name(path), 1, f"no scenario has `{name}`, which `{entry}` waits for: correct the id"
             )
 
 
 def is_scenario(path: Path) -> bool:
-    """Whether a YAML file of a collection folder is a scenario."""
-    return path.name != COLLECTION_FILE and not path.name.endswith((AGENTS, BACKGROUND, RUBRIC))
+    """True if a YAML file of a collection folder is a scenario."""
+    return path.name != COLLECTION_FILE and not path.name.endswith((AGENTS, BACKGROUND, RUBRIC, VARIANTS))
 
 
-def _beside(path: Path, file: ScenarioFile, collection: CollectionFile) -> list[Finding]:
-    """What is wrong in the files that lie beside a scenario: its agents, its background and its labelled turns."""
+def _beside(path: Path, file: ScenarioFile, collection: CollectionFile) -> list[FileFinding]:
+    """The findings in the files that lie beside a scenario: its agents, its background and its labelled turns."""
     agents, background, turns = (path.with_suffix(suffix) for suffix in (AGENTS, BACKGROUND, TURNS))
-    findings: list[Finding] = []
+    findings: list[FileFinding] = []
     try:
         load_agents(agents, file.public, relative_name(agents))
-    except ScenarioError as error:
+    except ScenarioFileError as error:
         findings += error.findings
     try:
         load_background(background, file.private, collection.topics, relative_name(background))
-    except ScenarioError as error:
+    except ScenarioFileError as error:
         findings += error.findings
     try:
         labelled = load_turns(turns)
     except ValueError as error:
-        return [*findings, Finding(relative_name(turns), 1, f"{error}: correct the line")]
+        return [*findings, FileFinding(relative_name(turns), 1, f"{error}: correct the line")]
     return [*findings, *_wrong_labels(relative_name(turns), file.private.persona, labelled)]
 
 
-def _wrong_labels(name: str, case: PersonaCase, labelled: Sequence[LabelledTurn]) -> list[Finding]:
+def _load_variants(path: Path, base: ScenarioFile, loaded: LoadedCollection) -> list[FileFinding]:
+    """Put the variants of a scenario to its collection; what is wrong with them."""
+    try:
+        read = read_variants(path)
+        if read is None:
+            return []
+        whole, beside = read_whole(path, loaded.document), path.with_suffix(BACKGROUND)
+        asides = read_document(beside, relative_name(beside)) if beside.is_file() else None
+    except ScenarioFileError as error:
+        return list(error.findings)
+    file, changes = read
+    findings: list[FileFinding] = []
+    variants: list[LoadedVariant] = []
+    for change in changes:
+        findings += remarks_on(change, whole, asides)
+        made: LoadedVariant | list[FileFinding] = _load_variant(change, whole, beside, path, loaded.file)
+        if isinstance(made, list):
+            findings += made
+        else:
+            findings += same_rubric(change, base, made.file)
+            variants.append(made)
+    if not findings:
+        findings += alike([(BASE, base), *((each.change.variant.id, each.file) for each in variants)], changes)
+    loaded.variants[path.stem], loaded.base_splits[path.stem] = tuple(variants), file.base
+    return findings
+
+
+def _load_variant(
+    change: Change, whole: Document, beside: Path, path: Path, collection: CollectionFile
+) -> LoadedVariant | list[FileFinding]:
+    name = change.variant.id
+    try:
+        document = change.scenario(whole)
+        file = validated(document, ScenarioFile)
+        remarks = _scenario_remarks(file, collection, path)
+        if remarks:
+            findings = {document.finding(remark.loc, remark.message) for remark in remarks}
+            return named(name, sorted(findings, key=lambda f: (f.file, f.line)))
+        background = load_background(beside, file.private, collection.topics, relative_name(beside), change.background)
+    except ScenarioFileError as error:
+        return named(name, error.findings)
+    return LoadedVariant(change, file, document, background)
+
+
+def _wrong_labels(name: str, case: PersonaCase, labelled: Sequence[LabelledTurn]) -> list[FileFinding]:
     """Labels that the case does not have; one finding for all if none fits, as in turns of another scenario."""
     unknown = [(turn, label) for turn in labelled for label in unknown_names(case, turn)]
     if unknown and {label for _, label in unknown} == {label for turn in labelled for label in names_of(turn)}:
         told = (
             "no label here names anything in the case: label turns of your own, or remove the file until you have some"
         )
-        return [Finding(name, unknown[0][0].number, told)]
-    return [Finding(name, turn.number, f"the case has no `{label}`: correct the label") for turn, label in unknown]
+        return [FileFinding(name, unknown[0][0].number, told)]
+    return [FileFinding(name, turn.number, f"the case has no `{label}`: correct the label") for turn, label in unknown]
 
 
-def load_scenario(path: Path, collection: LoadedCollection) -> tuple[ScenarioFile, Document] | list[Finding]:
+def load_scenario(path: Path, collection: LoadedCollection) -> tuple[ScenarioFile, Document] | list[FileFinding]:
     """Read and lint one scenario with its rubric and its oracle; the findings if there are any."""
     try:
         document = read_whole(path, collection.document)
+        document.data = written_out(document.data)
         file = validated(document, ScenarioFile)
-    except ScenarioError as error:
+    except ScenarioFileError as error:
         return list(error.findings)
     remarks = _scenario_remarks(file, collection.file, path)
     findings = {document.finding(remark.loc, remark.message) for remark in remarks}
@@ -142,6 +240,8 @@ def _collection_remarks(file: CollectionFile, folder: Path) -> list[Remark]:
     remarks: list[Remark] = []
     if file.public.slug != folder.resolve().name:
         remarks.append(Remark(("public", "slug"), "the slug must be the name of the folder: rename one of them"))
+    if file.public.slug == GIVEN:
+        remarks.append(Remark(("public", "slug"), f"`{GIVEN}` names rubrics that come with a request: choose another"))
     count = Counter(criterion.id for criterion in file.criteria)
     for i, criterion in enumerate(file.criteria):
         if count[criterion.id] > 1:
@@ -170,14 +270,14 @@ def _parts(path: str) -> Loc:
     return tuple(int(number) if number else name for name, number in found)
 
 
-def lint(paths: Sequence[Path]) -> tuple[int, list[Finding]]:
+def lint(paths: Sequence[Path]) -> tuple[int, list[FileFinding]]:
     """Lint files and folders; how many scenarios passed, and all findings."""
     passed = 0
-    findings: list[Finding] = []
+    findings: list[FileFinding] = []
     for path in paths or [COLLECTIONS]:
         for folder, only in _folders(path):
             loaded, found = load_collection(folder, only)
-            passed += len(loaded.scenarios) if loaded else 0
+            passed += len(loaded.scenarios) + len(loaded.rubrics) if loaded else 0
             findings += found
     return passed, findings
 

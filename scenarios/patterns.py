@@ -1,4 +1,4 @@
-"""Which regular expressions the JSON Schema of a tool may hold: those that cannot be made to run for long.
+"""Checks the regular expressions of a tool's JSON Schema: none may run for long.
 
 Python's engine backtracks, agents write the text that is searched, and a search has no deadline. So
 a pattern is refused by its shape: repeats inside repeats, several wide unbounded gaps, back-references.
@@ -20,7 +20,7 @@ _REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT)
 
 
 def pattern_problem(pattern: str) -> str | None:
-    """What is wrong with `pattern` and how to mend it; None when it may be used."""
+    """The fault of `pattern` and how to mend it; None when it may be used."""
     if len(pattern) > MAX_PATTERN_CHARACTERS:
         return f"the pattern is longer than {MAX_PATTERN_CHARACTERS} characters: split it into several"
     try:
@@ -33,7 +33,7 @@ def pattern_problem(pattern: str) -> str | None:
 
 
 def _slow(tree: Iterable[tuple[Any, Any]]) -> str | None:
-    """Why a parsed pattern could run for long."""
+    """The reason why a parsed pattern could run for long."""
     if any(op in (sre.GROUPREF, sre.GROUPREF_EXISTS) for op, _ in _walk(tree)):
         return "back-references are not allowed: write the alternatives out"
     if _nested(tree, inside=False):
@@ -65,7 +65,7 @@ def _walk(tree: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
 
 
 def _nested(tree: Iterable[tuple[Any, Any]], inside: bool) -> bool:
-    """Whether a long repeat stands inside a repeat, or a choice inside a long repeat."""
+    """True if a long repeat stands inside a repeat, or a choice inside a long repeat."""
     for op, argument in tree:
         repeats = op in _REPEATS and argument[1] > 1
         if repeats and inside and argument[1] >= _LONG_REPEAT:

@@ -2,6 +2,8 @@
 
 A case is two files, `practice/<domain>/<slug>.yaml` and `<slug>.turns.jsonl` beside it. Nobody plays one, so it has no
 rubric, no gates and no temperament; it says who the agent is and which of the commitments cost the agent.
+
+The domains of `HELD_OUT` are for measuring alone: nothing is trained or tuned on them.
 """
 
 from __future__ import annotations
@@ -14,12 +16,15 @@ from typing import Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from personas.case.compiled import CompiledCase, compile_case
 from personas.case.private import PrivateModel
-from personas.case.schema import Background, Commitment, Denial, Fact, Identifier, Line
+from personas.case.schema import Background, Commitment, Denial, Fact, Identifier, Line, PersonaCase
 from scenarios.turns import SUFFIX, LabelledTurn
-from scenarios.yamlfile import Document, Finding, ScenarioError, load, relative_name
+from scenarios.yamlfile import Document, FileFinding, ScenarioFileError, load, relative_name
 
 PRACTICE = Path(__file__).parent / "practice"
+HELD_OUT = frozenset({"car-workshop", "career-counselling", "legal-aid", "restaurant-complaint", "wedding-planning"})
+"""The five domains that come first in the order of the blake2b digests of their names: chosen by nobody."""
 ENTRIES = ("facts", "denials", "commitments", "background")
 
 Kind = Literal["specific", "double", "open", "foreign", "background", "summary", "social", "commit", "near_commit"]
@@ -53,17 +58,17 @@ class PracticePersona(PrivateModel):
 
     @property
     def topics(self) -> frozenset[str]:
-        """What a turn can ask about that belongs to the matter."""
+        """The topics of questions that belong to the matter."""
         return frozenset({*(fact.id for fact in self.facts), *(denial.id for denial in self.denials)})
 
     @property
     def promises(self) -> frozenset[str]:
-        """What a turn can commit to."""
+        """The commitments that a turn can make."""
         return frozenset(each.id for each in self.commitments)
 
     @property
     def life(self) -> frozenset[str]:
-        """What a turn can ask about that lies beside the matter."""
+        """The topics of questions that lie beside the matter."""
         return frozenset(each.id for each in self.background)
 
 
@@ -116,22 +121,52 @@ class PracticeCase:
     case: PracticePersona
     turns: tuple[LabelledTurn, ...]
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """Domain and slug, as collection and scenario of a packaged case."""
+        return self.domain, self.slug
+
+    @property
+    def held_out(self) -> bool:
+        """True if it is for measuring alone."""
+        return self.domain in HELD_OUT
+
+    @property
+    def costs(self) -> frozenset[str]:
+        """The commitments that cost the agent."""
+        return frozenset(each.id for each in self.case.commitments if each.costs)
+
+    def compiled(self) -> CompiledCase:
+        """The case as a reader takes it, with its author's examples alone."""
+        persona = PersonaCase(
+            name=self.case.name,
+            role=self.case.role,
+            temperaments=("plain",),
+            openings=self.case.openings,
+            facts=self.case.facts,
+            denials=self.case.denials,
+            commitments=self.case.commitments,
+            unknown=self.case.unknown,
+            nudges=self.case.unknown[:1],
+        )
+        return compile_case(persona, {}, background=self.case.background)
+
 
 def load_practice(root: Path = PRACTICE) -> list[PracticeCase]:
     """All practice cases below a folder, in order of domain and slug.
 
     Raises:
-        ScenarioError: files that cannot be used; one line per finding, with file and line.
+        ScenarioFileError: files that cannot be used; one line per finding, with file and line.
     """
     cases: list[PracticeCase] = []
-    findings: list[Finding] = []
+    findings: list[FileFinding] = []
     for path in _paths(root):
         try:
             cases.append(_read_case(path))
-        except ScenarioError as error:
+        except ScenarioFileError as error:
             findings.extend(error.findings)
     if findings:
-        raise ScenarioError(findings)
+        raise ScenarioFileError(findings)
     return cases
 
 
@@ -147,11 +182,11 @@ def _read_case(path: Path) -> PracticeCase:
     rows = path.with_name(path.stem + SUFFIX)
     turns = _read_turns(rows, case, findings)
     if findings:
-        raise ScenarioError(findings)
+        raise ScenarioFileError(findings)
     return PracticeCase(path.parent.name, path.stem, case, turns)
 
 
-def _doubled_ids(case: PracticePersona, document: Document) -> Iterator[Finding]:
+def _doubled_ids(case: PracticePersona, document: Document) -> Iterator[FileFinding]:
     seen: set[str] = set()
     for entries in ENTRIES:
         for place, each in enumerate(getattr(case, entries)):
@@ -160,11 +195,11 @@ def _doubled_ids(case: PracticePersona, document: Document) -> Iterator[Finding]
             seen.add(each.id)
 
 
-def _read_turns(path: Path, case: PracticePersona, findings: list[Finding]) -> tuple[LabelledTurn, ...]:
+def _read_turns(path: Path, case: PracticePersona, findings: list[FileFinding]) -> tuple[LabelledTurn, ...]:
     """The turns of a file; what is wrong in it goes to the findings."""
     name = relative_name(path)
     if not path.is_file():
-        findings.append(Finding(name, 1, "the file is missing: write the labelled turns of the case"))
+        findings.append(FileFinding(name, 1, "the file is missing: write the labelled turns of the case"))
         return ()
     turns: list[LabelledTurn] = []
     first_at: dict[tuple[str, str], int] = {}
@@ -173,11 +208,11 @@ def _read_turns(path: Path, case: PracticePersona, findings: list[Finding]) -> t
             turn = _Row.model_validate(json.loads(text)).labelled(number)
             _check_ids(turn, case)
         except ValueError as error:
-            findings.append(Finding(name, number, _reason(error)))
+            findings.append(FileFinding(name, number, _reason(error)))
             continue
         before = first_at.setdefault((turn.turn.casefold(), turn.line), number)
         if before != number:
-            findings.append(Finding(name, number, f"the turn stands in line {before}, too: remove one"))
+            findings.append(FileFinding(name, number, f"the turn stands in line {before}, too: remove one"))
         turns.append(turn)
     return tuple(turns)
 

@@ -16,7 +16,7 @@ import jsonschema
 from personas.case.schema import Needs, Tier, named_in
 from personas.text.wording import normal
 from scenarios.patterns import pattern_problem
-from scenarios.schema import Check, CollectionFile, Criterion, Family, ScenarioFile, Tool, ToolCheck
+from scenarios.schema import Check, CollectionFile, Criterion, Family, Rubric, ScenarioFile, Tool, ToolCheck
 from scenarios.spelling import nearest
 
 Loc = tuple[str | int, ...]
@@ -28,6 +28,7 @@ _CRITERIA: Loc = ("private", "rubric", "criteria")
 _PERSONA: Loc = ("private", "persona")
 _MAY_BE_NULL = ("const", "default")
 """Words of a JSON Schema."""
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Remark:
 
 
 @dataclass(frozen=True)
-class Names:
+class ReferenceIds:
     """The ids of one scenario, sorted by what a reference may point at."""
 
     earnable: frozenset[str]
@@ -52,12 +53,12 @@ class Names:
     groups: frozenset[str]
 
 
-def names_of(file: ScenarioFile) -> Names:
+def names_of(file: ScenarioFile) -> ReferenceIds:
     """Collect the ids that other parts of the file refer to."""
     persona = file.private.persona
     denials = frozenset(d.id for d in persona.denials)
     earnable = denials | {f.id for f in persona.facts if f.tier in (Tier.ASKED, Tier.RAPPORT)}
-    return Names(
+    return ReferenceIds(
         earnable=earnable,
         sayable=earnable | {f.id for f in persona.facts if f.tier is Tier.VOLUNTEERED},
         unearnable={f.id: f.tier.value for f in persona.facts if f.tier in (Tier.VOLUNTEERED, Tier.UNKNOWN)},
@@ -76,9 +77,10 @@ def all_remarks(file: ScenarioFile, collection: CollectionFile) -> list[Remark]:
         *_balance(file),
         *_references(file, names),
         *_paid_for(file),
-        *_fallbacks(file),
-        *_similar(file),
-        *_tools(file, names),
+        *fallbacks(file.private.rubric, _CRITERIA),
+        *similar(file.private.rubric, _CRITERIA),
+        *tool_schemas(file.public.tools, ("public", "tools")),
+        *_private_tools(file, names),
         *_goals(file),
         *_scripts(file, names),
         *_public_text(file),
@@ -95,17 +97,17 @@ def _unique_ids(file: ScenarioFile) -> Iterator[Remark]:
         if tool.id in named:
             message = f"the id `{tool.id}` is also used by the persona: rename the tool, goals could mean either"
             yield Remark(("public", "tools", i, "id"), message)
-    yield from _repeated([(("public", "tools", i, "id"), t.id) for i, t in enumerate(file.public.tools)], "tools")
+    yield from repeated([(("public", "tools", i, "id"), t.id) for i, t in enumerate(file.public.tools)], "tools")
     criteria = [((*_CRITERIA, i, "id"), c.id) for i, c in enumerate(file.private.rubric.criteria)]
-    yield from _repeated(criteria, "criteria")
+    yield from repeated(criteria, "criteria")
     dimensions = file.private.rubric.dimensions
     names = [(("private", "rubric", "dimensions", i, "name"), d.name) for i, d in enumerate(dimensions)]
-    yield from _repeated(names, "dimensions")
+    yield from repeated(names, "dimensions")
     secret = [(("private", "tools", i, "id"), t.id) for i, t in enumerate(file.private.tools)]
-    yield from _repeated(secret, "private tools")
+    yield from repeated(secret, "private tools")
 
 
-def _fact_groups(file: ScenarioFile, names: Names) -> Iterator[Remark]:
+def _fact_groups(file: ScenarioFile, names: ReferenceIds) -> Iterator[Remark]:
     for name, facts in file.private.fact_groups.items():
         loc: Loc = ("private", "fact_groups", name)
         if name in names.sayable or name in names.unearnable:
@@ -113,7 +115,8 @@ def _fact_groups(file: ScenarioFile, names: Names) -> Iterator[Remark]:
         yield from _known(facts, names.sayable, "sayable fact or denial", loc)
 
 
-def _repeated(found: Sequence[tuple[Loc, str]], among: str) -> Iterator[Remark]:
+def repeated(found: Sequence[tuple[Loc, str]], among: str) -> Iterator[Remark]:
+    """Ids that are used twice."""
     seen: set[str] = set()
     for loc, name in found:
         if name in seen:
@@ -162,18 +165,18 @@ def _paid_for(file: ScenarioFile) -> Iterator[Remark]:
 # --- fallbacks ------------------------------------------------------------------------------------
 
 
-def _checks(file: ScenarioFile) -> Iterator[tuple[Loc, Check]]:
-    """Every check with its place, those of fallbacks too."""
-    for i, criterion in enumerate(file.private.rubric.criteria):
-        yield (*_CRITERIA, i, "check"), criterion.check
+def checks_of(rubric: Rubric, at: Loc) -> Iterator[tuple[Loc, Check]]:
+    """Every check with its place below that of the criteria, those of fallbacks too."""
+    for i, criterion in enumerate(rubric.criteria):
+        yield (*at, i, "check"), criterion.check
         for j, fallback in enumerate(criterion.fallback):
-            yield (*_CRITERIA, i, "fallback", j, "check"), fallback.check
+            yield (*at, i, "fallback", j, "check"), fallback.check
 
 
-def _fallbacks(file: ScenarioFile) -> Iterator[Remark]:
+def fallbacks(rubric: Rubric, at: Loc) -> Iterator[Remark]:
     """Cheap first, each judge once, and only where there is doubt."""
-    for i, criterion in enumerate(file.private.rubric.criteria):
-        loc: Loc = (*_CRITERIA, i, "fallback")
+    for i, criterion in enumerate(rubric.criteria):
+        loc: Loc = (*at, i, "fallback")
         kinds = [check.kind for check in criterion.checks]
         if len(set(kinds)) < len(kinds):
             yield Remark(loc, f"`{criterion.id}` asks the same kind of judge twice: each kind once")
@@ -189,10 +192,10 @@ def _fallbacks(file: ScenarioFile) -> Iterator[Remark]:
 # --- references -----------------------------------------------------------------------------------
 
 
-def _references(file: ScenarioFile, names: Names) -> Iterator[Remark]:
+def _references(file: ScenarioFile, names: ReferenceIds) -> Iterator[Remark]:
     for i, criterion in enumerate(file.private.rubric.criteria):
         yield from _earnable(named_in(criterion.given), names, (*_CRITERIA, i, "given"), names.groups)
-    for loc, check in _checks(file):
+    for loc, check in checks_of(file.private.rubric, _CRITERIA):
         if check.elicited:
             yield from _earnable(check.elicited.facts, names, (*loc, "elicited", "facts"))
         if check.pace:
@@ -210,10 +213,12 @@ def _references(file: ScenarioFile, names: Names) -> Iterator[Remark]:
             here = (*loc, "tool")
             yield from _known((check.tool.tool,), names.tools, "tool", (*here, "tool"))
             yield from _sayable(check.tool.after, check.tool.before, names, here)
-            yield from _tool_values(check.tool, names, here)
+            yield from tool_values(check.tool, names.tools, here)
 
 
-def _earnable(ids: Iterable[str], names: Names, loc: Loc, groups: frozenset[str] = frozenset()) -> Iterator[Remark]:
+def _earnable(
+    ids: Iterable[str], names: ReferenceIds, loc: Loc, groups: frozenset[str] = frozenset()
+) -> Iterator[Remark]:
     for name in ids:
         if name in names.unearnable:
             tier = names.unearnable[name]
@@ -222,7 +227,7 @@ def _earnable(ids: Iterable[str], names: Names, loc: Loc, groups: frozenset[str]
             yield Remark(loc, _unknown("fact or denial", name, names.earnable | groups))
 
 
-def _sayable(after: Needs, before: Needs, names: Names, loc: Loc) -> Iterator[Remark]:
+def _sayable(after: Needs, before: Needs, names: ReferenceIds, loc: Loc) -> Iterator[Remark]:
     for key, needs in (("after", after), ("before", before)):
         yield from _known(named_in(needs), names.sayable, "sayable fact or denial", (*loc, key), names.groups)
 
@@ -241,8 +246,9 @@ def _unknown(what: str, name: str, meant: Iterable[str]) -> str:
     return f"there is no {what} `{name}`: {f'did you mean `{close}`?' if close else 'correct the id'}"
 
 
-def _tool_values(check: ToolCheck, names: Names, loc: Loc) -> Iterator[Remark]:
-    tool = names.tools.get(check.tool)
+def tool_values(check: ToolCheck, tools: Mapping[str, Tool], loc: Loc) -> Iterator[Remark]:
+    """Remark on tools that a check names and that cannot be called so."""
+    tool = tools.get(check.tool)
     if tool is None:
         return
     if tool.options is not None:
@@ -262,8 +268,9 @@ def _tool_values(check: ToolCheck, names: Names, loc: Loc) -> Iterator[Remark]:
 # --- exemplars ------------------------------------------------------------------------------------
 
 
-def _similar(file: ScenarioFile) -> Iterator[Remark]:
-    for place, checked in _checks(file):
+def similar(rubric: Rubric, at: Loc) -> Iterator[Remark]:
+    """Exemplars that reward a meaning, not one phrase."""
+    for place, checked in checks_of(rubric, at):
         check = checked.similar
         loc = (*place, "similar")
         if check and check.floor >= check.full:
@@ -275,11 +282,12 @@ def _similar(file: ScenarioFile) -> Iterator[Remark]:
 # --- tools and goals ------------------------------------------------------------------------------
 
 
-def _tools(file: ScenarioFile, names: Names) -> Iterator[Remark]:
-    for i, tool in enumerate(file.public.tools):
+def tool_schemas(tools: Sequence[Tool], at: Loc) -> Iterator[Remark]:
+    """Schemas that are valid, and that can be shown to agents and checked against what they send."""
+    for i, tool in enumerate(tools):
         if tool.json_schema is None:
             continue
-        loc: Loc = ("public", "tools", i, "json_schema")
+        loc: Loc = (*at, i, "json_schema")
         try:
             jsonschema.Draft202012Validator.check_schema(tool.json_schema)
         except jsonschema.SchemaError as error:
@@ -289,6 +297,9 @@ def _tools(file: ScenarioFile, names: Names) -> Iterator[Remark]:
         if tool.json_schema.get("type") != "object" or not tool.json_schema.get("properties"):
             yield Remark(loc, "a tool's input is an object: give `type: object` and `properties`")
         yield from _schema_words(tool.json_schema, loc)
+
+
+def _private_tools(file: ScenarioFile, names: ReferenceIds) -> Iterator[Remark]:
     for i, secret in enumerate(file.private.tools):
         yield from _known((secret.id,), names.tools, "tool", ("private", "tools", i, "id"))
 
@@ -297,12 +308,15 @@ def _schema_words(node: object, loc: Loc) -> Iterator[Remark]:
     """Agents read them, and their text is checked against them: no gaps, no slow patterns, nothing from elsewhere."""
     if isinstance(node, dict):
         for key, value in node.items():
-            if key == "$ref" and not str(value).startswith("#"):
+            if key in _REFERENCES and not str(value).startswith("#"):
                 yield Remark((*loc, key), "a `$ref` may only point into the same schema (`#/…`)")
             elif key == "pattern" and isinstance(value, str):
                 problem = pattern_problem(value)
                 if problem:
                     yield Remark((*loc, key), problem)
+            elif key == "patternProperties" and isinstance(value, dict):
+                problems = {name: pattern_problem(str(name)) for name in value}
+                yield from (Remark((*loc, key, name), each) for name, each in problems.items() if each)
             elif value is None and key not in _MAY_BE_NULL:
                 yield Remark((*loc, key), "there is no value: quote text that has a comma and stands in braces")
             yield from _schema_words(value, (*loc, key))
@@ -317,7 +331,7 @@ def final_tools(file: ScenarioFile) -> frozenset[str]:
 
 
 def _goals(file: ScenarioFile) -> Iterator[Remark]:
-    """What the lint of the case cannot know: that there are goals at all, and that final tools are among them."""
+    """Remark on what the lint of the case cannot know: that there are goals, and final tools among them."""
     groups = file.private.persona.ending.goals
     if not groups:
         yield Remark((*_PERSONA, "ending"), "`goals` is empty, so the talk can never be completed: name a commitment")
@@ -330,7 +344,7 @@ def _goals(file: ScenarioFile) -> Iterator[Remark]:
 # --- exam scripts ---------------------------------------------------------------------------------
 
 
-def _scripts(file: ScenarioFile, names: Names) -> Iterator[Remark]:
+def _scripts(file: ScenarioFile, names: ReferenceIds) -> Iterator[Remark]:
     steps = file.private.exam.oracle
     loc: Loc = ("private", "exam", "oracle")
     if len(steps) > file.public.max_turns:
@@ -345,7 +359,7 @@ def _scripts(file: ScenarioFile, names: Names) -> Iterator[Remark]:
 
 
 def call_problem(call: Mapping[str, Any], tools: Mapping[str, Tool]) -> str | None:
-    """Why a scripted tool call is not valid; None when it is."""
+    """The reason why a scripted tool call is not valid; None when it is."""
     if not {"name", "input"} <= set(call) <= {"name", "input", "type"}:
         return "a tool call is `{name: …, input: {…}}`: correct its keys"
     tool = next((t for t in tools.values() if call["name"] in (t.id, t.name)), None)

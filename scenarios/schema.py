@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_vali
 
 from personas.case.private import PrivateModel
 from personas.case.schema import Identifier, Line, Needs, PersonaCase, Slug, Topic
+from scenarios.texts import KeywordCheck, RegexCheck
 
 DimensionName = Annotated[str, StringConstraints(pattern=r"^D[1-9]_[A-Z][A-Za-z]+$", max_length=48)]
 PluginName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
@@ -172,8 +173,8 @@ class LengthCheck(PrivateModel):
 class SimilarCheck(PrivateModel):
     """Local: the best agent sentence's cosine with an exemplar, mapped from [floor, full] to [0, 1]."""
 
-    exemplars: tuple[Line, ...] = Field(min_length=1)
-    against: tuple[Line, ...] = ()
+    exemplars: tuple[Line, ...] = Field(min_length=1, max_length=200)
+    against: tuple[Line, ...] = Field(default=(), max_length=200)
     """Counter-exemplars: a sentence closer to one of these does not count."""
     where: Literal["any", "last", "first"] = "any"
     floor: float = Field(default=0.45, ge=0.0, lt=1.0)
@@ -212,6 +213,8 @@ class Check(PrivateModel):
     conduct: ConductCheck | None = None
     pace: PaceCheck | None = None
     length: LengthCheck | None = None
+    keyword: KeywordCheck | None = None
+    regex: RegexCheck | None = None
     similar: SimilarCheck | None = None
     judge: JudgeCheck | None = None
     plugin: PluginCheck | None = None
@@ -245,7 +248,7 @@ class Fallback(PrivateModel):
 
 
 class SharedCriterion(PrivateModel):
-    """What the scenarios of a collection have in common in a criterion, all of it or a part: a criterion of a scenario
+    """The criterion, whole or in part, that scenarios of a collection have in common: a criterion of a scenario
     with the same `id` takes over every key that it does not have itself."""
 
     id: Identifier
@@ -297,7 +300,7 @@ class Dimension(PrivateModel):
 
 
 class Rubric(PrivateModel):
-    """How a conversation is scored: `private.rubric`, or the whole of `<slug>.rubric.yaml`."""
+    """The rules by which a conversation is scored: `private.rubric`, or the whole of `<slug>.rubric.yaml`."""
 
     dimensions: tuple[Dimension, ...] = Field(min_length=2, max_length=6)
     criteria: tuple[Criterion, ...] = Field(min_length=7, max_length=40)
@@ -365,14 +368,27 @@ class NaturalAgents(PrivateModel):
     """Polite, and no use: does not find out, or decides wrongly."""
 
 
-class AgentsFile(NaturalAgents):
-    """`<slug>.agents.yaml`: the natural agents, the oracle (`Exam`), or both."""
+class Breach(PrivateModel):
+    """A sentence that some agent may say, and that must cost it: it makes a commitment that a cap rests on."""
+
+    say: Line
+    commits: Identifier
+
+
+class AuthorsScripts(PrivateModel):
+    """The part of `<slug>.agents.yaml` that the author alone writes."""
 
     oracle: tuple[ScriptStep, ...] = ()
+    breaches: tuple[Breach, ...] = Field(default=(), max_length=100)
+    """In other words than the examples of the commitments: `labs scenarios check` says which of them cost nothing."""
+
+
+class AgentsFile(NaturalAgents, AuthorsScripts):
+    """`<slug>.agents.yaml`: the natural agents beside what the author writes (the oracle: `Exam`), or without."""
 
 
 class ToolSecrets(PrivateModel):
-    """What the agent is not told about a tool."""
+    """The part of a tool that the agent is not told."""
 
     id: Identifier
     final: bool = False
@@ -395,6 +411,33 @@ class ScenarioSecrets(PrivateModel):
     exam: Exam
 
 
+NOBODY = PersonaCase.model_construct(
+    name="",
+    role="",
+    temperaments=(),
+    openings=(),
+    facts=(),
+    denials=(),
+    commitments=(),
+    unknown=(),
+    nudges=(),
+    phrases={},
+)
+"""The case of a rubric without a persona: nothing to find out, nothing to promise."""
+
+
+def rubric_secrets(rubric: Rubric, reward: CompositeReward | None) -> ScenarioSecrets:
+    """The private half of a rubric without a persona."""
+    return ScenarioSecrets.model_construct(
+        fact_groups={},
+        persona=NOBODY,
+        tools=(),
+        rubric=rubric,
+        reward=reward,
+        exam=Exam.model_construct(oracle=()),
+    )
+
+
 class ScenarioFile(PrivateModel):
     """One scenario: `scenarios/collections/<collection>/<slug>.yaml` with what `scenarios.whole` puts in."""
 
@@ -411,5 +454,6 @@ class CollectionFile(PrivateModel):
     public: CollectionCard
     topics: dict[Identifier, Topic] = Field(default_factory=dict)
     criteria: tuple[SharedCriterion, ...] = ()
-    foreign: tuple[Line, ...] = Field(min_length=20)
-    """Questions that belong to no topic here; `labs scenarios check` expects no disclosure."""
+    foreign: tuple[Line, ...] = ()
+    """Questions that belong to no topic here, at least 20 where there are personas; `labs scenarios check` expects no
+    disclosure."""

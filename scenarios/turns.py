@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from personas.case.compiled import Examples
+from personas.case.compiled import LabelledExamples
 from personas.case.schema import PersonaCase
 from personas.text.sentences import sentences
 from personas.text.wording import content_stems
@@ -51,7 +51,7 @@ class LabelledTurn:
 
     @property
     def kept_aside(self) -> bool:
-        """Whether it is for measuring alone."""
+        """True if it is for measuring alone."""
         return int.from_bytes(hashlib.blake2b(self.turn.encode(), digest_size=4).digest(), "big") % KEPT_ASIDE == 0
 
 
@@ -131,12 +131,12 @@ def question_of(turn: LabelledTurn) -> str | None:
     return None if turn.line and len(content_stems(asking[-1])) <= 2 else asking[-1]
 
 
-def examples_of(turns: Sequence[LabelledTurn]) -> Examples:
-    """What a case takes over from its labelled turns, but for those kept aside."""
+def examples_of(turns: Sequence[LabelledTurn]) -> LabelledExamples:
+    """The examples that a case takes over from its labelled turns, but for those kept aside."""
     training = [turn for turn in turns if not turn.kept_aside]
     asked = ((turn.asks[0], question) for turn in training if (question := question_of(turn)))
     made = ((name, quote) for turn in training for name in turn.commits if (quote := quote_of(turn, name)))
-    return Examples(_by_name(asked), _by_name(made))
+    return LabelledExamples(_by_name(asked), _by_name(made))
 
 
 def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:

@@ -18,7 +18,7 @@ from personas.case.schema import Needs
 from scenarios.agents import SUFFIX as AGENTS
 from scenarios.schema import ScenarioFile
 from scenarios.spelling import nearest
-from scenarios.yamlfile import Document, ScenarioError, annotation_below, read_document, relative_name, shown
+from scenarios.yamlfile import Document, ScenarioFileError, annotation_below, read_document, relative_name, shown
 
 RUBRIC = ".rubric.yaml"
 _PRIVATE = "private"
@@ -26,14 +26,16 @@ _GROUPS = "fact_groups"
 
 
 def read_whole(path: Path, collection: Document) -> Document:
-    """Read a scenario file with its rubric and its oracle, and write out what it takes over.
+    """Read a scenario file with its rubric and its oracle, and write out what its criteria take over.
+
+    The names of its groups are left to `written_out`: a variant may have other groups.
 
     Args:
         path: the scenario file.
         collection: its `collection.yaml`, which has passed.
 
     Raises:
-        ScenarioError: a file cannot be read, or a part is missing or stands in two files; names file and line.
+        ScenarioFileError: a file cannot be read, or a part is missing or stands in two files; names file and line.
     """
     document = read_document(path, relative_name(path))
     private = document.data.get(_PRIVATE) if isinstance(document.data, dict) else None
@@ -42,8 +44,13 @@ def read_whole(path: Path, collection: Document) -> Document:
     _put_rubric(document, private, path.with_suffix(RUBRIC))
     _put_oracle(document, private, path.with_suffix(AGENTS))
     _complete_criteria(document, private, collection)
-    document.data = with_groups(document.data, ScenarioFile, _groups(private))
     return document
+
+
+def written_out(data: Any) -> Any:
+    """The data of a whole scenario with the facts of its groups wherever their names are needs."""
+    private = data.get(_PRIVATE) if isinstance(data, dict) else None
+    return with_groups(data, ScenarioFile, _groups(private)) if isinstance(private, dict) else data
 
 
 def without_shorthand(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -87,11 +94,11 @@ def _groups(private: Mapping[str, Any]) -> dict[str, list[str]]:
 def _put_rubric(document: Document, private: dict[str, Any], path: Path) -> None:
     part = read_document(path, relative_name(path)) if path.is_file() else None
     if part is None and "rubric" not in private:
-        raise ScenarioError([document.finding((_PRIVATE,), f"there is no rubric: write it to {path.name}")])
+        raise ScenarioFileError([document.finding((_PRIVATE,), f"there is no rubric: write it to {path.name}")])
     if part is not None:
         if "rubric" in private:
             told = f"{path.name} has a rubric, too: keep one of the two"
-            raise ScenarioError([document.finding((_PRIVATE, "rubric"), told)])
+            raise ScenarioFileError([document.finding((_PRIVATE, "rubric"), told)])
         private["rubric"] = part.data
         document.parts[_PRIVATE, "rubric"] = (part, ())
 
@@ -101,11 +108,11 @@ def _put_oracle(document: Document, private: dict[str, Any], path: Path) -> None
     if part is not None and isinstance(part.data, dict) and "oracle" in part.data:
         if "exam" in private:
             told = f"{path.name} has an oracle, too: keep one of the two"
-            raise ScenarioError([document.finding((_PRIVATE, "exam"), told)])
+            raise ScenarioFileError([document.finding((_PRIVATE, "exam"), told)])
         private["exam"] = {"oracle": part.data["oracle"]}
         document.parts[_PRIVATE, "exam", "oracle"] = (part, ("oracle",))
     elif "exam" not in private:
-        raise ScenarioError([document.finding((_PRIVATE,), f"there is no oracle: write it to {path.name}")])
+        raise ScenarioFileError([document.finding((_PRIVATE,), f"there is no oracle: write it to {path.name}")])
 
 
 def _complete_criteria(document: Document, private: Mapping[str, Any], collection: Document) -> None:
@@ -128,4 +135,4 @@ def _complete_criteria(document: Document, private: Mapping[str, Any], collectio
             told = f"the collection has no criterion {shown(name)}: {meant} write out all that it needs"
             unknown.append(document.finding((_PRIVATE, "rubric", "criteria", i), told))
     if unknown:
-        raise ScenarioError(unknown)
+        raise ScenarioFileError(unknown)

@@ -40,7 +40,7 @@ def relative_name(path: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Finding:
+class FileFinding:
     """One thing wrong in a file: where, what, and how to mend it."""
 
     file: str
@@ -51,10 +51,10 @@ class Finding:
         return f"{self.file}:{self.line}: {self.message}"
 
 
-class ScenarioError(Exception):
+class ScenarioFileError(Exception):
     """Scenario files that cannot be used; the text is one `file:line: what and how` per finding."""
 
-    def __init__(self, findings: list[Finding]) -> None:
+    def __init__(self, findings: list[FileFinding]) -> None:
         super().__init__("\n".join(str(finding) for finding in findings))
         self.findings = tuple(findings)
 
@@ -83,10 +83,10 @@ class Document:
                 return part, (*at, *loc[depth:])
         return self, loc
 
-    def finding(self, loc: Loc, message: str) -> Finding:
+    def finding(self, loc: Loc, message: str) -> FileFinding:
         """A finding at the node `loc`."""
         document, at = self.origin(loc)
-        return Finding(document.file, document.line(at), message)
+        return FileFinding(document.file, document.line(at), message)
 
 
 def read_document(path: Path, name: str | None = None) -> Document:
@@ -116,24 +116,24 @@ def read_document(path: Path, name: str | None = None) -> Document:
 
 
 def load(path: Path, model: type[_Model], name: str | None = None) -> tuple[_Model, Document]:
-    """Read one file as `model`; raises `ScenarioError` with every schema problem at once."""
+    """Read one file as `model`; raises `ScenarioFileError` with every schema problem at once."""
     document = read_document(path, name)
     return validated(document, model), document
 
 
 def validated(document: Document, model: type[_Model]) -> _Model:
-    """The data of a document as `model`; raises `ScenarioError` with every schema problem at once."""
+    """The data of a document as `model`; raises `ScenarioFileError` with every schema problem at once."""
     if not isinstance(document.data, dict):
         raise _refuse(document, 1, "the file must be a mapping: start with `schema: …`")
     try:
         return model.model_validate(document.data)
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=True, include_input=False)
-        raise ScenarioError([_explain(document, model, detail) for detail in details]) from None
+        raise ScenarioFileError([_explain(document, model, detail) for detail in details]) from None
 
 
-def _refuse(document: Document, line: int, message: str) -> ScenarioError:
-    return ScenarioError([Finding(document.file, line, message)])
+def _refuse(document: Document, line: int, message: str) -> ScenarioFileError:
+    return ScenarioFileError([FileFinding(document.file, line, message)])
 
 
 class _Builder:
@@ -155,7 +155,7 @@ class _Builder:
                 data = self._node(next(self._events), ())
         return data
 
-    def _refusal(self, event: Any, message: str) -> ScenarioError:
+    def _refusal(self, event: Any, message: str) -> ScenarioFileError:
         return _refuse(self._document, _line(event), message)
 
     def _node(self, event: Any, loc: Loc) -> Any:
@@ -234,7 +234,7 @@ def dotted(loc: Loc) -> str:
     return text
 
 
-def _explain(document: Document, model: type[BaseModel], detail: Any) -> Finding:
+def _explain(document: Document, model: type[BaseModel], detail: Any) -> FileFinding:
     loc: Loc = tuple(detail["loc"])
     kind, context = detail["type"], detail.get("ctx", {})
     place = dotted(document.origin(loc)[1])

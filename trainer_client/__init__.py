@@ -1,4 +1,4 @@
-"""What an outside lab installs: the wire types, the clients, the rollout helper.
+"""The package that an outside lab installs: the wire types, the clients, the rollout helper.
 
 Needs pydantic and httpx2, nothing else of this repository. The contract's types are in
 `trainer_client.wire`.

@@ -1,4 +1,4 @@
-"""What may play an agent: any "messages in, text out" callable, and how it is called.
+"""Agents as functions: any "messages in, text out" callable, and how it is called.
 
 The agent sees the chat-template convention: itself as `assistant`, the persona as `user`. A plain
 function runs in a thread of a pool as large as the concurrency, a coroutine function is awaited, a

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainer_client.calls import Call, MessageLike, checked, post, query_of, segment
-from trainer_client.methods import AsyncGroup, Group, method, pages_of
+from trainer_client.methods import AsyncCallGroup, CallGroup, method, pages_of
 from trainer_client.wire import (
     AgentChatRequest,
     AgentChatResponse,
@@ -109,9 +109,9 @@ class AgentCalls:
         return Call("GET", "/leaderboard", LeaderboardResponse, query=query)
 
 
-class Agents(AgentCalls, Group):
+class AgentsClient(AgentCalls, CallGroup):
     """`agents` of the synchronous client."""
 
 
-class AsyncAgents(AgentCalls, AsyncGroup):
+class AsyncAgentsClient(AgentCalls, AsyncCallGroup):
     """`agents` of the asynchronous client."""

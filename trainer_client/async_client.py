@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import httpx2
 
 from trainer_client import batch
-from trainer_client.agents import AsyncAgents
-from trainer_client.async_jobs import AsyncJobs
-from trainer_client.async_training_runs import AsyncTrainingRuns
+from trainer_client.agents import AsyncAgentsClient
+from trainer_client.async_jobs import AsyncJobsClient
+from trainer_client.async_training_runs import AsyncTrainingRunsClient
 from trainer_client.calls import AnswerT, Call, ItemLike, TurnLike
 from trainer_client.connection import Connection, resolve_connection
 from trainer_client.errors import LabsError, PayloadTooLarge
@@ -98,7 +98,7 @@ class AsyncLabsClient(LabCalls, AsyncCaller):
 
     @property
     def connection(self) -> Connection:
-        """Where this client talks to."""
+        """The server that this client talks to."""
         return self._connection
 
     @property
@@ -108,7 +108,7 @@ class AsyncLabsClient(LabCalls, AsyncCaller):
 
     @property
     def default_headers(self) -> httpx2.Headers:
-        """What is sent with every request besides the client's own."""
+        """The headers that are sent with every request besides the client's own."""
         return self._headers
 
     @property
@@ -123,7 +123,7 @@ class AsyncLabsClient(LabCalls, AsyncCaller):
 
     @property
     def has_own_transport(self) -> bool:
-        """Whether the caller said how requests travel."""
+        """True if the caller said how requests travel."""
         return self._wire.is_callers
 
     def with_options(
@@ -158,9 +158,9 @@ class AsyncLabsClient(LabCalls, AsyncCaller):
         return AsyncOperator(self)
 
     @property
-    def jobs(self) -> AsyncJobs:
+    def jobs(self) -> AsyncJobsClient:
         """Work in the background of the server."""
-        return AsyncJobs(self, self._wire.sleep)
+        return AsyncJobsClient(self, self._wire.sleep)
 
     def socket(self) -> AsyncEpisodeSocket:
         """Episodes over one WebSocket, many at once, until it is closed.
@@ -172,14 +172,14 @@ class AsyncLabsClient(LabCalls, AsyncCaller):
         return AsyncEpisodeSocket(self)
 
     @property
-    def agents(self) -> AsyncAgents:
+    def agents(self) -> AsyncAgentsClient:
         """Policies that the server talks to, and how they stand beside each other."""
-        return AsyncAgents(self)
+        return AsyncAgentsClient(self)
 
     @property
-    def training_runs(self) -> AsyncTrainingRuns:
+    def training_runs(self) -> AsyncTrainingRunsClient:
         """Runs of the bundled learner on the server."""
-        return AsyncTrainingRuns(self, self._wire.sleep)
+        return AsyncTrainingRunsClient(self, self._wire.sleep)
 
     # --- many requests in one call -------------------------------------------------------------
 
@@ -204,17 +204,17 @@ class AsyncLabsClient(LabCalls, AsyncCaller):
 
     # --- sending -------------------------------------------------------------------------------
 
-    async def _parts(self, items: Sequence[ItemLike]) -> list[batch.Part]:
+    async def _parts(self, items: Sequence[ItemLike]) -> list[batch.BatchPart]:
         try:
-            return [batch.Part(items, (await self.with_raw_response.batch_evaluate(items)).parse())]
+            return [batch.BatchPart(items, (await self.with_raw_response.batch_evaluate(items)).parse())]
         except PayloadTooLarge as error:
             if len(items) == 1:
-                return [batch.Part(items, error)]
+                return [batch.BatchPart(items, error)]
             return [part for half in batch.halves(items) for part in await self._parts(half)]
         except LabsError as error:
             if not error.retryable:
                 raise
-            return [batch.Part(items, error)]
+            return [batch.BatchPart(items, error)]
 
     async def _turns(self, items: Sequence[TurnLike], key: str | None) -> batch.TurnsPart:
         try:

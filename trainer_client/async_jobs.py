@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 
 from trainer_client.job_calls import JobCalls, results_of
-from trainer_client.methods import AsyncCaller, AsyncGroup
+from trainer_client.methods import AsyncCaller, AsyncCallGroup
 from trainer_client.transport import AsyncSleep
 from trainer_client.wire import JobResponse, JobResult
 
@@ -16,7 +16,7 @@ OPEN = ("queued", "running")
 RESULTS_AT_ONCE = 1000
 
 
-class AsyncJobs(JobCalls, AsyncGroup):
+class AsyncJobsClient(JobCalls, AsyncCallGroup):
     """Work in the background: `client.jobs`."""
 
     def __init__(self, client: AsyncCaller, sleep: AsyncSleep) -> None:

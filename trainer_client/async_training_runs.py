@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trainer_client.methods import AsyncCaller, AsyncGroup
+from trainer_client.methods import AsyncCaller, AsyncCallGroup
 from trainer_client.training_run_calls import TrainingRunCalls
 from trainer_client.transport import AsyncSleep
 from trainer_client.wire import TrainingRunResponse
@@ -15,7 +15,7 @@ from trainer_client.wire import TrainingRunResponse
 OPEN = ("queued", "running", "stopping")
 
 
-class AsyncTrainingRuns(TrainingRunCalls, AsyncGroup):
+class AsyncTrainingRunsClient(TrainingRunCalls, AsyncCallGroup):
     """Runs of the bundled learner on the server: `client.training_runs`."""
 
     def __init__(self, client: AsyncCaller, sleep: AsyncSleep) -> None:

@@ -1,4 +1,4 @@
-"""What the batch calls return: one outcome for the whole list, however many requests it took.
+"""Results of the batch calls: one outcome for the whole list, however many requests it took.
 
 An item that was not scored is a `FailedItem`: it has a reason and no reward, and asking it for one
 raises. Nothing here averages over failures.
@@ -93,7 +93,7 @@ class BatchOutcome:
 
 
 @dataclass(frozen=True)
-class Part:
+class BatchPart:
     """One request's share of a batch: its items, and what came of them."""
 
     items: Sequence[ItemLike]
@@ -111,7 +111,7 @@ def halves(items: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:
     return items[:middle], items[middle:]
 
 
-def join(parts: Sequence[Part]) -> BatchOutcome:
+def join(parts: Sequence[BatchPart]) -> BatchOutcome:
     """Put the parts together. A part that failed for good yields failed items, unless none succeeded."""
     failures = [part.answer for part in parts if isinstance(part.answer, LabsError)]
     if failures and len(failures) == len(parts):
@@ -152,7 +152,7 @@ def _turns(part: TurnsPart) -> Iterator[PlayedTurn | FailedTurn]:
     yield from answer.results
 
 
-def _results(part: Part) -> Iterator[ScoredItem | FailedItem]:
+def _results(part: BatchPart) -> Iterator[ScoredItem | FailedItem]:
     if isinstance(part.answer, LabsError):
         for item in part.items:
             yield FailedItem(id=_id_of(item), code=part.answer.code, message=part.answer.message)

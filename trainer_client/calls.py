@@ -45,7 +45,7 @@ class Call(Generic[AnswerT]):
 
     @staticmethod
     def lines_of(body: bytes) -> dict[str, Any]:
-        """What such an answer is parsed from."""
+        """The data that such an answer is parsed from."""
         text = body.decode()
         return {"text": text, "rows": [json.loads(line) for line in text.splitlines() if line]}
 

@@ -80,5 +80,5 @@ class CatalogCalls:
 
     @method
     def usage(self, *, days: int | None = None) -> Call[UsageResponse]:
-        """What the lab used, by day, and its limits."""
+        """Return the lab's usage, by day, and its limits."""
         return Call("GET", "/usage", UsageResponse, query=query_of(days=days))

@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import httpx2
 
 from trainer_client import batch
-from trainer_client.agents import Agents
+from trainer_client.agents import AgentsClient
 from trainer_client.calls import AnswerT, Call, ItemLike, TurnLike
 from trainer_client.connection import Connection, resolve_connection
 from trainer_client.errors import LabsError, PayloadTooLarge
 from trainer_client.exchange import RawResponse, answer_of, request_of
-from trainer_client.jobs import Jobs
+from trainer_client.jobs import JobsClient
 from trainer_client.lab_calls import LabCalls
-from trainer_client.methods import Caller
+from trainer_client.methods import SyncCaller
 from trainer_client.operators import Operator
 from trainer_client.raw import RawCalls
 from trainer_client.retry import NOT_GIVEN, Attempts, NotGiven, RetryPolicy
-from trainer_client.training_runs import TrainingRuns
+from trainer_client.training_runs import TrainingRunsClient
 from trainer_client.transport import SyncSleep, SyncWire
 from trainer_client.wire import FailedTurn, PlayedTurn
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class LabsClient(LabCalls, Caller):
+class LabsClient(LabCalls, SyncCaller):
     """Typed calls of the Labs API, retried where that is safe.
 
     Args:
@@ -98,7 +98,7 @@ class LabsClient(LabCalls, Caller):
 
     @property
     def connection(self) -> Connection:
-        """Where this client talks to."""
+        """The server that this client talks to."""
         return self._connection
 
     @property
@@ -108,7 +108,7 @@ class LabsClient(LabCalls, Caller):
 
     @property
     def default_headers(self) -> httpx2.Headers:
-        """What is sent with every request besides the client's own."""
+        """The headers that are sent with every request besides the client's own."""
         return self._headers
 
     @property
@@ -123,7 +123,7 @@ class LabsClient(LabCalls, Caller):
 
     @property
     def has_own_transport(self) -> bool:
-        """Whether the caller said how requests travel."""
+        """True if the caller said how requests travel."""
         return self._wire.is_callers
 
     def with_options(
@@ -158,9 +158,9 @@ class LabsClient(LabCalls, Caller):
         return Operator(self)
 
     @property
-    def jobs(self) -> Jobs:
+    def jobs(self) -> JobsClient:
         """Work in the background of the server."""
-        return Jobs(self, self._wire.sleep)
+        return JobsClient(self, self._wire.sleep)
 
     def socket(self) -> EpisodeSocket:
         """Episodes over one WebSocket, many at once, until it is closed.
@@ -172,14 +172,14 @@ class LabsClient(LabCalls, Caller):
         return EpisodeSocket(self)
 
     @property
-    def agents(self) -> Agents:
+    def agents(self) -> AgentsClient:
         """Policies that the server talks to, and how they stand beside each other."""
-        return Agents(self)
+        return AgentsClient(self)
 
     @property
-    def training_runs(self) -> TrainingRuns:
+    def training_runs(self) -> TrainingRunsClient:
         """Runs of the bundled learner on the server."""
-        return TrainingRuns(self, self._wire.sleep)
+        return TrainingRunsClient(self, self._wire.sleep)
 
     # --- many requests in one call -------------------------------------------------------------
 
@@ -204,17 +204,17 @@ class LabsClient(LabCalls, Caller):
 
     # --- sending -------------------------------------------------------------------------------
 
-    def _parts(self, items: Sequence[ItemLike]) -> list[batch.Part]:
+    def _parts(self, items: Sequence[ItemLike]) -> list[batch.BatchPart]:
         try:
-            return [batch.Part(items, (self.with_raw_response.batch_evaluate(items)).parse())]
+            return [batch.BatchPart(items, (self.with_raw_response.batch_evaluate(items)).parse())]
         except PayloadTooLarge as error:
             if len(items) == 1:
-                return [batch.Part(items, error)]
+                return [batch.BatchPart(items, error)]
             return [part for half in batch.halves(items) for part in self._parts(half)]
         except LabsError as error:
             if not error.retryable:
                 raise
-            return [batch.Part(items, error)]
+            return [batch.BatchPart(items, error)]
 
     def _turns(self, items: Sequence[TurnLike], key: str | None) -> batch.TurnsPart:
         try:

@@ -1,4 +1,4 @@
-"""Where the server is and who we are: arguments first, then LABS_URL and LABS_API_KEY.
+"""The address and the key: arguments first, then LABS_URL and LABS_API_KEY.
 
 The key never appears in a repr or an error.
 """

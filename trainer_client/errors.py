@@ -1,4 +1,4 @@
-"""What a call can raise.
+"""Errors that a call can raise.
 
     LabsError
     ├── BadRequest            400 and other refusals of the request itself
@@ -83,11 +83,11 @@ class LabsError(Exception):
 
     @property
     def explanation(self) -> str:
-        """What is wrong, in words: the message, with what is wrong with the request as far as it does not say it."""
+        """The error in words: the message, with what is wrong with the request as far as it does not say it."""
         return f"{self.message}{self._reasons()}"
 
     def _reasons(self) -> str:
-        """What is wrong with the request, as far as the message does not say it."""
+        """The faults of the request, as far as the message does not name them."""
         reasons = [f"{'.'.join(map(str, each.loc))}: {each.msg}" for each in self.errors]
         new = [reason for reason in reasons if reason not in self.message]
         if not new:

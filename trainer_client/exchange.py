@@ -27,7 +27,7 @@ KEEPALIVE_S = 4.0
 
 
 @dataclass(frozen=True)
-class Sent:
+class HttpRequest:
     """One request as it goes out."""
 
     method: str
@@ -39,8 +39,8 @@ class Sent:
 
 
 @dataclass(frozen=True)
-class Received:
-    """What came back, whatever its status."""
+class HttpReply:
+    """A response, whatever its status."""
 
     status: int
     headers: httpx2.Headers = field(repr=False)
@@ -76,15 +76,15 @@ class RawResponse(Generic[AnswerT]):
         return self._answer
 
 
-def request_of(call: Call[AnswerT], connection: Connection, default_headers: httpx2.Headers) -> Sent:
+def request_of(call: Call[AnswerT], connection: Connection, default_headers: httpx2.Headers) -> HttpRequest:
     """The request of a call: the client's headers, then the caller's own, then the call's."""
     headers = headers_of(connection, default_headers)
     headers.update(call.headers())
-    return Sent(call.method, connection.url + call.path, connection.host, headers, call.query or None, call.body)
+    return HttpRequest(call.method, connection.url + call.path, connection.host, headers, call.query or None, call.body)
 
 
 def headers_of(connection: Connection, default_headers: httpx2.Headers) -> httpx2.Headers:
-    """What every request has: the client's headers, then the caller's own."""
+    """The headers of every request: the client's, then the caller's own."""
     headers = httpx2.Headers({"Accept": "application/json", "User-Agent": USER_AGENT})
     if connection.api_key is not None:
         headers["Authorization"] = f"Bearer {connection.api_key}"
@@ -99,7 +99,7 @@ def limits(max_connections: int) -> httpx2.Limits:
     )
 
 
-def answer_of(call: Call[AnswerT], received: Received, retries_taken: int) -> RawResponse[AnswerT]:
+def answer_of(call: Call[AnswerT], received: HttpReply, retries_taken: int) -> RawResponse[AnswerT]:
     """The answer, parsed, or the error the server sent."""
     headers = received.headers
     if received.status == 200:
@@ -113,7 +113,7 @@ def refusal(status: int, headers: httpx2.Headers, body: bytes) -> LabsError:
     return error_from_answer(status, headers, body, parse_retry_after(headers.get("retry-after"), datetime.now(UTC)))
 
 
-def transport_failure(error: httpx2.TransportError | httpx2.DecodingError, sent: Sent) -> LabsError:
+def transport_failure(error: httpx2.TransportError | httpx2.DecodingError, sent: HttpRequest) -> LabsError:
     """The error of an attempt that got no answer; its text says where, and what went wrong."""
     if isinstance(error, httpx2.TimeoutException):
         return attempt_timed_out(sent)
@@ -122,12 +122,12 @@ def transport_failure(error: httpx2.TransportError | httpx2.DecodingError, sent:
     )
 
 
-def attempt_timed_out(sent: Sent) -> DeadlineExceeded:
+def attempt_timed_out(sent: HttpRequest) -> DeadlineExceeded:
     """The error of an attempt that took too long."""
     return DeadlineExceeded(f"{_what(sent)} was not answered in time by {sent.host}.", code="timeout")
 
 
-def _what(sent: Sent) -> str:
+def _what(sent: HttpRequest) -> str:
     return f"{sent.method} {httpx2.URL(sent.url).path}"
 
 

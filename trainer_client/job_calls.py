@@ -106,7 +106,7 @@ class JobCalls:
 
     @method
     def get(self, job_id: str) -> Call[JobResponse]:
-        """How a job stands."""
+        """Return the state of a job."""
         return Call("GET", f"/jobs/{segment(job_id)}", JobResponse)
 
     @pages_of(JobResponse)
@@ -116,7 +116,7 @@ class JobCalls:
 
     @method
     def report(self, job_id: str) -> Call[JobReport]:
-        """What the finished items come to."""
+        """Sum up the finished items."""
         return Call("GET", f"/jobs/{segment(job_id)}/report", JobReport)
 
     @method

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from trainer_client.job_calls import JobCalls, results_of
-from trainer_client.methods import Caller, Group
+from trainer_client.methods import CallGroup, SyncCaller
 from trainer_client.transport import SyncSleep
 from trainer_client.wire import JobResponse, JobResult
 
@@ -16,10 +16,10 @@ OPEN = ("queued", "running")
 RESULTS_AT_ONCE = 1000
 
 
-class Jobs(JobCalls, Group):
+class JobsClient(JobCalls, CallGroup):
     """Work in the background: `client.jobs`."""
 
-    def __init__(self, client: Caller, sleep: SyncSleep) -> None:
+    def __init__(self, client: SyncCaller, sleep: SyncSleep) -> None:
         super().__init__(client)
         self._sleep = sleep
 

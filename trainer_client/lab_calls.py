@@ -10,4 +10,4 @@ from trainer_client.webhooks import WebhookCalls
 
 
 class LabCalls(CatalogCalls, EpisodeCalls, ScoringCalls, PreferenceCalls, WebhookCalls):
-    """What a lab asks of a server."""
+    """Calls about a lab."""

@@ -33,7 +33,7 @@ Build = Callable[[], Call[AnswerT]]
 """Makes a call with its arguments, or raises what is wrong with them."""
 
 
-class Caller(ABC):
+class SyncCaller(ABC):
     """Gives answers: what the synchronous client is."""
 
     @abstractmethod
@@ -49,17 +49,17 @@ class AsyncCaller(ABC):
         """Send a call, retries included."""
 
 
-class Group(Caller):
+class CallGroup(SyncCaller):
     """Some calls under a name of the synchronous client, as `client.agents`."""
 
-    def __init__(self, client: Caller) -> None:
+    def __init__(self, client: SyncCaller) -> None:
         self._client = client
 
     def _send(self, call: Call[AnswerT]) -> AnswerT:
         return self._client._send(call)
 
 
-class AsyncGroup(AsyncCaller):
+class AsyncCallGroup(AsyncCaller):
     """Some calls under a name of the asynchronous client, as `client.agents`."""
 
     def __init__(self, client: AsyncCaller) -> None:
@@ -69,7 +69,7 @@ class AsyncGroup(AsyncCaller):
         return await self._client._send(call)
 
 
-class Exchange(Protocol):
+class SyncExchange(Protocol):
     """Sends a call and keeps the HTTP side of its answer."""
 
     def __call__(self, call: Call[AnswerT]) -> RawResponse[AnswerT]:
@@ -86,7 +86,7 @@ class AsyncExchange(Protocol):
 class RawCaller:
     """Gives raw responses: what `with_raw_response` of the synchronous client is."""
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: SyncExchange) -> None:
         self._exchange = exchange
 
 
@@ -103,7 +103,7 @@ class Method(Generic[P, SyncT, AsyncT, AnswerT]):
     def __init__(
         self,
         build: Callable[Concatenate[Any, P], Call[AnswerT]],
-        sync: Callable[[Caller, Build[AnswerT]], SyncT],
+        sync: Callable[[SyncCaller, Build[AnswerT]], SyncT],
         asynchronous: Callable[[AsyncCaller, Build[AnswerT]], AsyncT],
         gives: str | None = None,
     ) -> None:
@@ -111,7 +111,7 @@ class Method(Generic[P, SyncT, AsyncT, AnswerT]):
         answer = build.__annotations__["return"].removeprefix("Call[").removesuffix("]")
         raw = f"RawResponse[{answer}]"
         self._ways: dict[type, tuple[Callable[..., Any], str]] = {
-            Caller: (sync, gives or answer),
+            SyncCaller: (sync, gives or answer),
             AsyncCaller: (asynchronous, gives or answer),
             RawCaller: (_raw, raw),
             AsyncRawCaller: (_raw_async, raw),
@@ -121,7 +121,7 @@ class Method(Generic[P, SyncT, AsyncT, AnswerT]):
     @overload
     def __get__(self, caller: None, owner: type) -> Callable[..., Any]: ...
     @overload
-    def __get__(self, caller: Caller, owner: type) -> Callable[P, SyncT]: ...
+    def __get__(self, caller: SyncCaller, owner: type) -> Callable[P, SyncT]: ...
     @overload
     def __get__(self, caller: AsyncCaller, owner: type) -> Callable[P, AsyncT]: ...
     @overload
@@ -154,7 +154,7 @@ def part_of(
 ) -> Callable[[Callable[Concatenate[Any, P], Call[AnswerT]]], Method[P, PartT, Coroutine[Any, Any, PartT], AnswerT]]:
     """A method that gives what `read` takes from the answer; a raw response has all of it."""
 
-    def sync(caller: Caller, build: Build[AnswerT]) -> PartT:
+    def sync(caller: SyncCaller, build: Build[AnswerT]) -> PartT:
         return read(_answer(caller, build))
 
     async def asynchronous(caller: AsyncCaller, build: Build[AnswerT]) -> PartT:
@@ -168,7 +168,7 @@ def pages_of(
 ) -> Callable[[Callable[Concatenate[Any, P], Call[AnswerT]]], Method[P, Page[ItemT], AsyncPages[ItemT], AnswerT]]:
     """A method that gives a list, page after page."""
 
-    def sync(caller: Caller, build: Build[AnswerT]) -> Page[ItemT]:
+    def sync(caller: SyncCaller, build: Build[AnswerT]) -> Page[ItemT]:
         return Page[ItemT].of(caller._send, build())
 
     def asynchronous(caller: AsyncCaller, build: Build[AnswerT]) -> AsyncPages[ItemT]:
@@ -177,7 +177,7 @@ def pages_of(
     return lambda build: Method(build, sync, asynchronous, f"Page[{item.__name__}]")
 
 
-def _answer(caller: Caller, build: Build[AnswerT]) -> AnswerT:
+def _answer(caller: SyncCaller, build: Build[AnswerT]) -> AnswerT:
     return caller._send(build())
 
 

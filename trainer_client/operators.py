@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer_client.calls import Call, checked, post, query_of, segment
-from trainer_client.methods import AsyncGroup, Group, method, pages_of
+from trainer_client.methods import AsyncCallGroup, CallGroup, method, pages_of
 from trainer_client.wire import (
     AuditEvent,
     AuditList,
@@ -28,7 +28,7 @@ Limits = LabLimits | Mapping[str, Any]
 
 
 class OperatorCalls:
-    """What operators look after."""
+    """Calls for operators."""
 
     @pages_of(LabSummary)
     def labs(self) -> Call[LabList]:
@@ -102,13 +102,13 @@ class OperatorCalls:
 
     @pages_of(AuditEvent)
     def audit(self, *, limit: int | None = None, cursor: str | None = None) -> Call[AuditList]:
-        """What was done, by whom and from where, the newest first."""
+        """List events with who caused them and from where, the newest first."""
         return Call("GET", "/audit", AuditList, query=query_of(limit=limit, cursor=cursor))
 
 
-class Operator(OperatorCalls, Group):
+class Operator(OperatorCalls, CallGroup):
     """`operator` of the synchronous client."""
 
 
-class AsyncOperator(OperatorCalls, AsyncGroup):
+class AsyncOperator(OperatorCalls, AsyncCallGroup):
     """`operator` of the asynchronous client."""

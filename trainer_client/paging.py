@@ -29,7 +29,7 @@ class Listing(Protocol[ItemT_co]):
 
     @property
     def next_cursor(self) -> str | None:
-        """Where the next page begins; None after the last one."""
+        """The cursor of the next page; None after the last one."""
         ...
 
     @property
@@ -48,7 +48,7 @@ class _Page(Generic[ItemT]):
     _call: Call[Any] = field(repr=False)
 
     def has_next_page(self) -> bool:
-        """Whether there is more."""
+        """True if there is more."""
         return self.next_cursor is not None
 
     def _next_call(self) -> Call[Any]:

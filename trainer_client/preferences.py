@@ -23,7 +23,7 @@ from trainer_client.wire import (
 
 
 class PreferenceCalls:
-    """Which of two conversations is better, as people and judges say."""
+    """Calls about preferences: which of two conversations is better, as people and judges say."""
 
     @method
     def prefer(
@@ -71,7 +71,7 @@ class PreferenceCalls:
 
     @method
     def preference_agreement(self, *, collection_slug: str | None = None) -> Call[AgreementResponse]:
-        """How often rewards agree with the lab's human labels of the same comparisons."""
+        """Measure how often rewards agree with the lab's human labels of the same comparisons."""
         return Call("GET", "/preferences/agreement", AgreementResponse, query=query_of(collection_slug=collection_slug))
 
     @method
@@ -100,7 +100,7 @@ class PreferenceCalls:
         until: datetime | str | None = None,
         provenance: bool = True,
     ) -> Call[ManifestResponse]:
-        """What such an export holds: counts, what was left out, and its digest."""
+        """Describe such an export: counts, what was left out, and its digest."""
         query = _wanted(format, min_margin, collection_slug, source, until, provenance=provenance)
         return Call("GET", "/preferences/manifest", ManifestResponse, query=query)
 

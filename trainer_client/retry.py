@@ -1,4 +1,4 @@
-"""When a call is tried again, and how long it waits: the one place that decides.
+"""The policy of retries: when a call is tried again, and how long it waits. The one place that decides.
 
 Both clients send through an `Attempts`: it hands out the time an attempt may take and answers a
 failure with a pause, or raises it. A call keeps its idempotency key over all attempts, so trying
@@ -18,7 +18,7 @@ from trainer_client.errors import DeadlineExceeded, LabsError
 
 
 class NotGiven(Enum):
-    """What an argument is that was left out, where None means something."""
+    """The type of an argument that was left out, where None means something."""
 
     NOT_GIVEN = "not given"
 
@@ -81,7 +81,7 @@ class Attempts:
 
     @property
     def failures(self) -> int:
-        """How often it failed so far."""
+        """The number of failures so far."""
         return self._failures
 
     def timeout_s(self) -> float | None:

@@ -32,7 +32,7 @@ SystemPrompt = str | Callable[[CreateEpisodeResponse], str | None] | None
 
 @dataclass(frozen=True)
 class RolloutError:
-    """Why an episode has no reward."""
+    """The reason why an episode has no reward."""
 
     code: str
     message: str
@@ -58,7 +58,7 @@ class Rollout:
 
     @property
     def ok(self) -> bool:
-        """Whether the episode ran to its end."""
+        """True if the episode ran to its end."""
         return self.error is None
 
     @property
@@ -119,7 +119,7 @@ Progress = Callable[[int, int, Rollout], None]
 
 @dataclass(frozen=True)
 class EpisodePlan:
-    """What is the same in every episode of one `play`."""
+    """The part that every episode of one `play` shares."""
 
     collection: str
     scenario: str

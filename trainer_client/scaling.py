@@ -68,11 +68,11 @@ class AdaptiveScaler:
 
     @property
     def is_frozen(self) -> bool:
-        """Whether statistics stay as they are."""
+        """True if statistics stay as they are."""
         return self._frozen
 
     def is_warm(self, key: str = "") -> bool:
-        """Whether rewards of the key can be scaled."""
+        """True if rewards of the key can be scaled."""
         return self._of(key).n >= self._warmup
 
     def mean(self, key: str = "") -> float:

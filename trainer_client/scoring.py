@@ -24,21 +24,23 @@ class ScoringCalls:
     @method
     def evaluate(
         self,
-        collection_slug: str,
-        scenario_slug: str,
+        collection_slug: str | None,
+        scenario_slug: str | None,
         messages: Sequence[MessageLike],
         *,
+        rubric: Mapping[str, object] | None = None,
         agent_role: Role = "assistant",
         reward_config: RewardConfigLike | None = None,
         normalization_key: str | None = None,
         normalization_windows: Sequence[str] | None = None,
         idempotency_key: str | None = None,
     ) -> Call[EvaluateResponse]:
-        """Score one finished conversation."""
+        """Score one finished conversation, by a scenario or by a rubric of your own (then the slugs are None)."""
         request = checked(
             EvaluateRequest,
             collection_slug=collection_slug,
             scenario_slug=scenario_slug,
+            rubric=rubric,
             messages=conversation(messages),
             agent_role=agent_role,
             reward_config=reward_config,
@@ -55,20 +57,22 @@ class ScoringCalls:
     @method
     def compare(
         self,
-        collection_slug: str,
-        scenario_slug: str,
+        collection_slug: str | None,
+        scenario_slug: str | None,
         messages_a: Sequence[MessageLike],
         messages_b: Sequence[MessageLike],
         *,
+        rubric: Mapping[str, object] | None = None,
         agent_role: Role = "assistant",
         reward_config: RewardConfigLike | None = None,
         idempotency_key: str | None = None,
     ) -> Call[CompareResponse]:
-        """Which of two conversations is better."""
+        """Compare two conversations: which one is better."""
         request = checked(
             CompareRequest,
             collection_slug=collection_slug,
             scenario_slug=scenario_slug,
+            rubric=rubric,
             response_a={"messages": conversation(messages_a)},
             response_b={"messages": conversation(messages_b)},
             agent_role=agent_role,
@@ -79,19 +83,21 @@ class ScoringCalls:
     @method
     def rank(
         self,
-        collection_slug: str,
-        scenario_slug: str,
+        collection_slug: str | None,
+        scenario_slug: str | None,
         responses: Mapping[str, Sequence[MessageLike]],
         *,
+        rubric: Mapping[str, object] | None = None,
         agent_role: Role = "assistant",
         reward_config: RewardConfigLike | None = None,
         idempotency_key: str | None = None,
     ) -> Call[RankResponse]:
-        """How 2 to 64 conversations, by id, compare with each other; the scores mean nothing outside the group."""
+        """Rank 2 to 64 conversations, by id; the scores mean nothing outside the group."""
         request = checked(
             RankRequest,
             collection_slug=collection_slug,
             scenario_slug=scenario_slug,
+            rubric=rubric,
             responses=[{"id": name, "messages": conversation(messages)} for name, messages in responses.items()],
             agent_role=agent_role,
             reward_config=reward_config,

@@ -45,7 +45,7 @@ class SocketLine:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing can be asked any more."""
+        """True if nothing can be asked any more."""
         return self._life.done()
 
     async def ask(self, call: Call[Any]) -> Json:
@@ -158,6 +158,6 @@ def _broken(error: Exception | None = None) -> ConnectionFailed:
 
 
 def _looked_at(opened: asyncio.Future[None]) -> None:
-    """What nobody waited for is no error of the loop's."""
+    """Look at an exception that nobody waited for: it is no error of the loop's."""
     if not opened.cancelled():
         opened.exception()

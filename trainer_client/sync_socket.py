@@ -18,14 +18,14 @@ from trainer_client.async_socket import AsyncEpisodeSocket
 from trainer_client.bridge import async_like
 from trainer_client.calls import AnswerT, Call
 from trainer_client.episodes import PlayCalls
-from trainer_client.methods import Caller
+from trainer_client.methods import SyncCaller
 from trainer_client.transport import leave_behind
 
 if TYPE_CHECKING:
     from trainer_client.client import LabsClient
 
 
-class EpisodeSocket(PlayCalls, Caller):
+class EpisodeSocket(PlayCalls, SyncCaller):
     """`create_episode`, `turn` and `delete_episode` over one connection, which is made when it is needed."""
 
     def __init__(self, client: LabsClient) -> None:

@@ -49,14 +49,14 @@ class TrainingRunCalls:
 
     @method
     def get(self, training_run_id: str) -> Call[TrainingRunResponse]:
-        """How a run stands."""
+        """Return the state of a run."""
         return Call("GET", f"/training-runs/{segment(training_run_id)}", TrainingRunResponse)
 
     @pages_of(TrainingMetric)
     def metrics(
         self, training_run_id: str, *, after: int | None = None, limit: int | None = None, cursor: str | None = None
     ) -> Call[TrainingMetrics]:
-        """What the learner measured after a step, oldest first."""
+        """Return the learner's metrics after a step, oldest first."""
         query = query_of(after=after, limit=limit, cursor=cursor)
         return Call("GET", f"/training-runs/{segment(training_run_id)}/metrics", TrainingMetrics, query=query)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trainer_client.methods import Caller, Group
+from trainer_client.methods import CallGroup, SyncCaller
 from trainer_client.training_run_calls import TrainingRunCalls
 from trainer_client.transport import SyncSleep
 from trainer_client.wire import TrainingRunResponse
@@ -15,10 +15,10 @@ from trainer_client.wire import TrainingRunResponse
 OPEN = ("queued", "running", "stopping")
 
 
-class TrainingRuns(TrainingRunCalls, Group):
+class TrainingRunsClient(TrainingRunCalls, CallGroup):
     """Runs of the bundled learner on the server: `client.training_runs`."""
 
-    def __init__(self, client: Caller, sleep: SyncSleep) -> None:
+    def __init__(self, client: SyncCaller, sleep: SyncSleep) -> None:
         super().__init__(client)
         self._sleep = sleep
 

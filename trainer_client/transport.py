@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 import httpx2
 
 from trainer_client.errors import BadRequest, LabsError
-from trainer_client.exchange import Received, Sent, attempt_timed_out, limits, transport_failure
+from trainer_client.exchange import HttpReply, HttpRequest, attempt_timed_out, limits, transport_failure
 
 BATCH_REQUESTS_AT_ONCE = 4
 
@@ -99,7 +99,7 @@ class AsyncWire(_PoolPerProcess[httpx2.AsyncClient]):
         if not self._belongs_to_another():
             await self._http.aclose()
 
-    async def attempt(self, sent: Sent, timeout_s: float | None) -> Received:
+    async def attempt(self, sent: HttpRequest, timeout_s: float | None) -> HttpReply:
         """Send a request once."""
         try:
             # One clock around the whole attempt; the library's own timeouts are per read.
@@ -116,7 +116,7 @@ class AsyncWire(_PoolPerProcess[httpx2.AsyncClient]):
             raise attempt_timed_out(sent) from None
         except (httpx2.TransportError, httpx2.DecodingError) as error:
             raise transport_failure(error, sent) from None
-        return Received(response.status_code, response.headers, response.content)
+        return HttpReply(response.status_code, response.headers, response.content)
 
     async def each(self, jobs: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
         """Do all jobs, a few at once; the first failure ends the others."""
@@ -166,7 +166,7 @@ class SyncWire(_PoolPerProcess[httpx2.Client]):
         if not self._belongs_to_another():
             self._http.close()
 
-    def attempt(self, sent: Sent, timeout_s: float | None) -> Received:
+    def attempt(self, sent: HttpRequest, timeout_s: float | None) -> HttpReply:
         """Send a request once."""
         ends_at = None if timeout_s is None else time.monotonic() + timeout_s
         body = bytearray()
@@ -181,7 +181,7 @@ class SyncWire(_PoolPerProcess[httpx2.Client]):
                         raise attempt_timed_out(sent)
         except (httpx2.TransportError, httpx2.DecodingError) as error:
             raise transport_failure(error, sent) from None
-        return Received(response.status_code, response.headers, bytes(body))
+        return HttpReply(response.status_code, response.headers, bytes(body))
 
     def each(self, jobs: Sequence[Callable[[], T]]) -> list[T]:
         """Do all jobs, one after the other."""
@@ -190,7 +190,7 @@ class SyncWire(_PoolPerProcess[httpx2.Client]):
 
 @functools.cache
 def _tls(*, loopback: bool) -> ssl.SSLContext:
-    """What TLS trusts, read once: it takes longer than hundreds of calls."""
+    """The certificates that TLS trusts, read once: it takes longer than hundreds of calls."""
     return httpx2.create_ssl_context(trust_env=not loopback)
 
 

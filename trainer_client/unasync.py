@@ -32,8 +32,11 @@ _RULES: tuple[tuple[str, str], ...] = (
     (r"__aexit__", "__exit__"),
     (r"\bhttpx2\.AsyncClient\b", "httpx2.Client"),
     (r"\bhttpx2\.AsyncBaseTransport\b", "httpx2.BaseTransport"),
-    (r"\bAsync(Wire|Sleep)\b", r"Sync\1"),
-    (r"\bAsync(Agents|Caller|EpisodeSocket|Group|Iterator|Jobs|LabsClient|Operator|RawCalls|TrainingRuns)\b", r"\1"),
+    (r"\bAsync(Wire|Sleep|Caller)\b", r"Sync\1"),
+    (
+        r"\bAsync(AgentsClient|CallGroup|EpisodeSocket|Iterator|JobsClient|LabsClient|Operator|RawCalls|TrainingRunsClient)\b",
+        r"\1",
+    ),
     (r"\basync_(jobs|training_runs)\b", r"\1"),
     (r"\basync_socket\b", "sync_socket"),
     # Last: it brings in the name of the source.

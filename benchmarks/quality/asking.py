@@ -15,12 +15,12 @@ import numpy as np
 from benchmarks.quality.data import Pair
 from benchmarks.quality.figures import share
 from reward_server.errors import JudgeFailed
-from reward_server.judges.pairwise import PairwiseJudge, Preference
+from reward_server.judges.pairwise import PairwiseJudge, PairwisePreference
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.build import language_model
-from reward_server.llm.caller import Caller
+from reward_server.llm.caller import LanguageModelCaller
 from reward_server.reward_models.conversation import Conversation
-from reward_server.reward_models.reliability import Interval
+from reward_server.reward_models.reliability import FigureInterval
 from reward_server.settings import Settings
 from reward_server.transcripts.transcript import Transcript
 from scenarios.library import SealedScenario, load_library
@@ -37,8 +37,8 @@ class Asked:
 
     n: int
     failed: int
-    accuracy: Interval | str
-    consistency: Interval | str
+    accuracy: FigureInterval | str
+    consistency: FigureInterval | str
 
 
 def ask_about(subsets: Mapping[str, Sequence[Pair]], settings: Settings) -> dict[str, Asked]:
@@ -47,11 +47,11 @@ def ask_about(subsets: Mapping[str, Sequence[Pair]], settings: Settings) -> dict
     return {} if model is None else asyncio.run(_ask_all(subsets, model))
 
 
-async def _ask_all(subsets: Mapping[str, Sequence[Pair]], model: Caller) -> dict[str, Asked]:
+async def _ask_all(subsets: Mapping[str, Sequence[Pair]], model: LanguageModelCaller) -> dict[str, Asked]:
     judge, scenario, criteria = PairwiseJudge(model, VerdictCache()), _scenario(), _criteria()
     gate = asyncio.Semaphore(AT_ONCE)
 
-    async def one(pair: Pair) -> Preference | None:
+    async def one(pair: Pair) -> PairwisePreference | None:
         async with gate:
             sides = (_transcript(pair.chosen), _transcript(pair.rejected))
             try:
@@ -67,7 +67,7 @@ async def _ask_all(subsets: Mapping[str, Sequence[Pair]], model: Caller) -> dict
     return found
 
 
-def summary(pairs: Sequence[Pair], answers: Sequence[Preference | None]) -> Asked:
+def summary(pairs: Sequence[Pair], answers: Sequence[PairwisePreference | None]) -> Asked:
     """Accuracy and consistency of the answers that there are; side a is the one that people preferred."""
     given = [(pair.group, answer) for pair, answer in zip(pairs, answers, strict=True) if answer is not None]
     failed = len(pairs) - len(given)

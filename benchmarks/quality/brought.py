@@ -33,7 +33,7 @@ from reward_server.classifier.chat import chat_of
 from reward_server.classifier.judge import Classifier, ClassifierJudge
 from reward_server.encoders.loading import load_encoder
 from reward_server.reward_models.conversation import Conversation
-from reward_server.reward_models.dataset import Preferred
+from reward_server.reward_models.dataset import PreferredPair
 from reward_server.reward_models.style import reply_of
 from reward_server.settings import load_settings
 
@@ -77,13 +77,13 @@ def accelerator() -> str:
 class Judges:
     """The model that was brought, beside judges that learn nothing."""
 
-    def __init__(self, classifier: Classifier, encoder: KeptVectors, pairs: Sequence[Preferred]) -> None:
+    def __init__(self, classifier: Classifier, encoder: KeptVectors, pairs: Sequence[PreferredPair]) -> None:
         self._judge = ClassifierJudge(classifier, ThreadPoolExecutor(AT_ONCE))
         self.encoder = encoder
         texts = [text for pair in pairs for text in (asked_of(pair), reply_of(pair.chosen), reply_of(pair.rejected))]
         self._words = TfidfVectorizer(sublinear_tf=True, stop_words="english").fit(texts)
 
-    def margins(self, pairs: Sequence[Preferred]) -> dict[str, Floats]:
+    def margins(self, pairs: Sequence[PreferredPair]) -> dict[str, Floats]:
         """By judge, the better side less the other, (n,)."""
         sides = [[pair.chosen for pair in pairs], [pair.rejected for pair in pairs]]
         asked = [asked_of(pair) for pair in pairs]
@@ -102,7 +102,7 @@ class Judges:
         }
 
 
-def by_style(name: str, pairs: Sequence[Preferred], judges: Judges) -> str:
+def by_style(name: str, pairs: Sequence[PreferredPair], judges: Judges) -> str:
     """A set, as judged and where style agrees, disagrees, or is exchanged."""
     sets = sets_of(pairs, judges.encoder)
     return _table(
@@ -113,13 +113,13 @@ def by_style(name: str, pairs: Sequence[Preferred], judges: Judges) -> str:
 def by_subset(folder: Path, judges: Judges, most: int) -> str:
     """LLMBar's subsets."""
     subsets = {
-        subset: tuple(Preferred(pair.chosen, pair.rejected, pair.group) for pair in pairs[:most])
+        subset: tuple(PreferredPair(pair.chosen, pair.rejected, pair.group) for pair in pairs[:most])
         for subset, pairs in data.llmbar_pairs(folder).items()
     }
     return _table("LLMBar by subset", subsets, judges)
 
 
-def _table(title: str, sets: Mapping[str, Sequence[Preferred]], judges: Judges) -> str:
+def _table(title: str, sets: Mapping[str, Sequence[PreferredPair]], judges: Judges) -> str:
     table = Table(title, ["judge", *(f"{name} ({len(pairs)})" for name, pairs in sets.items())])
     found = {name: judges.margins(pairs) for name, pairs in sets.items()}
     for judge in next(iter(found.values())):
@@ -129,7 +129,7 @@ def _table(title: str, sets: Mapping[str, Sequence[Preferred]], judges: Judges) 
     return table.text()
 
 
-def _gain(margins: Mapping[str, Floats], pairs: Sequence[Preferred]) -> str:
+def _gain(margins: Mapping[str, Floats], pairs: Sequence[PreferredPair]) -> str:
     return cell(wins(margins[MODEL]) - wins(margins[COSINE]), [pair.group for pair in pairs], "+.3f")
 
 

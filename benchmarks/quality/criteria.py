@@ -13,7 +13,7 @@ from benchmarks.quality.heads import cosines, criterion_scores, words
 from benchmarks.report import Table
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.posterior import sigmoid
-from reward_server.reward_models.reliability import Interval, calibration_error, risk_coverage
+from reward_server.reward_models.reliability import FigureInterval, calibration_error, risk_coverage
 
 FIRST = {
     "Mistake_Identification": 0.808,
@@ -47,7 +47,7 @@ def _ranking(
         f"MRBench: AUC of yes against other, {len(groups)} replies in {len(set(groups))} conversations, five-fold",
         ["criterion", "said yes", *simple, "learned head [95 %]", "first number", "beaten", "macro-F1", "of majority"],
     )
-    rows: list[tuple[str, Interval]] = []
+    rows: list[tuple[str, FigureInterval]] = []
     baselines: dict[str, list[float]] = {name: [] for name in simple}
     for name, column, found in zip(DIMENSIONS, labels, scores, strict=True):
         area = auc_of(found, column, groups)

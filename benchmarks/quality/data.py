@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from reward_server.reward_models.conversation import Conversation, Party, Said
+from reward_server.reward_models.conversation import Conversation, ConversationMessage, Party
 
 DIMENSIONS = (
     "Mistake_Identification",
@@ -85,10 +85,10 @@ def hh_pairs(folder: Path) -> list[Pair]:
     return pairs
 
 
-def _hh_turns(text: str) -> tuple[Said, ...]:
+def _hh_turns(text: str) -> tuple[ConversationMessage, ...]:
     parts = _HH_TURN.split(text)[1:]
     spoken = zip(parts[::2], parts[1::2], strict=True)
-    return tuple(Said("persona" if who == "Human" else "agent", words.strip()) for who, words in spoken)
+    return tuple(ConversationMessage("persona" if who == "Human" else "agent", words.strip()) for who, words in spoken)
 
 
 def llmbar_pairs(folder: Path) -> dict[str, list[Pair]]:
@@ -100,7 +100,8 @@ def _llmbar(path: Path) -> list[Pair]:
     pairs = []
     for row in json.loads(path.read_text(encoding="utf-8")):
         sides = [
-            Conversation((Said("persona", row["input"]), Said("agent", row[side]))) for side in ("output_1", "output_2")
+            Conversation((ConversationMessage("persona", row["input"]), ConversationMessage("agent", row[side])))
+            for side in ("output_1", "output_2")
         ]
         better = int(row["label"]) - 1
         shown = "chosen" if better == 0 else "rejected"
@@ -115,7 +116,7 @@ def mrbench_replies(folder: Path) -> list[Reply]:
         turns = _tutoring(row["conversation_history"])
         for system, answer in row["anno_llm_responses"].items():
             met = {name: str(answer["annotation"][name]).startswith("Yes") for name in DIMENSIONS}
-            spoken = Conversation((*turns, Said("agent", answer["response"])))
+            spoken = Conversation((*turns, ConversationMessage("agent", answer["response"])))
             replies.append(Reply(spoken, met, str(row["conversation_id"]), system))
     return replies
 
@@ -145,11 +146,11 @@ def _merit(reply: Reply) -> int:
     return sum(met != (name == told) for name, met in reply.met.items())
 
 
-def _tutoring(history: str) -> tuple[Said, ...]:
+def _tutoring(history: str) -> tuple[ConversationMessage, ...]:
     parts = _TUTOR_TURN.split(history)[1:]
     roles: dict[str, Party] = {"Tutor": "agent", "Student": "persona"}
     return tuple(
-        Said(roles[who], " ".join(words.replace("\u00a0", " ").split()))
+        ConversationMessage(roles[who], " ".join(words.replace("\u00a0", " ").split()))
         for who, words in zip(parts[::2], parts[1::2], strict=True)
     )
 

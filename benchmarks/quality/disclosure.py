@@ -200,7 +200,7 @@ def tables(encoder: TextEncoder, interviews: Sequence[Interview]) -> list[str]:
 
 
 def left_aside(interview: Interview) -> bool:
-    """Whether a dialogue is of the fifth that is reported and was not looked at before."""
+    """True if a dialogue is of the fifth that is reported and was not looked at before."""
     return int(hashlib.md5(interview.name.encode(), usedforsecurity=False).hexdigest(), 16) % PARTS == 0
 
 

@@ -34,10 +34,10 @@ from reward_server.fitting.reward_model.emphasis import learned_emphasis
 from reward_server.fitting.reward_model.head_training import Recipe, fit
 from reward_server.reward_models import segments
 from reward_server.reward_models.conversation import Conversation
-from reward_server.reward_models.dataset import OVERALL, Dataset, Preferred, hold_out
+from reward_server.reward_models.dataset import OVERALL, Dataset, PreferredPair, hold_out
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.heads import Matrix
-from reward_server.reward_models.matrices import Examples
+from reward_server.reward_models.matrices import ExampleMatrices
 from reward_server.reward_models.posterior import LinearPosterior
 from reward_server.reward_models.uncertainty import fit_preferences
 from reward_server.settings import load_settings
@@ -176,12 +176,12 @@ def as_product(featuriser: ConversationFeaturiser, known: Known, train: Indices,
     rows = []
     for place in (*train, *held_out):
         pair = known.pairs[place]
-        rows.append(Preferred(pair.chosen, pair.rejected, pair.group))
+        rows.append(PreferredPair(pair.chosen, pair.rejected, pair.group))
         features |= {pair.chosen.digest: known.sides.chosen[place], pair.rejected.digest: known.sides.rejected[place]}
     others = frozenset(known.groups[place] for place in held_out)
     split = hold_out(Dataset(preferred=tuple(rows)), others, seed=0)
     first, middle = (
-        Examples.of(part, features, (OVERALL,), featuriser.width) for part in (split.train, split.validation)
+        ExampleMatrices.of(part, features, (OVERALL,), featuriser.width) for part in (split.train, split.validation)
     )
     emphasis = learned_emphasis(first, featuriser.emphasis, featuriser.kinds)
     found = fit((OVERALL,), first, middle, Recipe(), emphasis=emphasis, costs=featuriser.costs)
@@ -225,9 +225,9 @@ def with_block(large: Large, plain: Floats, others: Floats, summed: bool) -> Flo
     return head.predict(np.column_stack([held_out, large.held_out])).mean
 
 
-def _pairs_alone(chosen: Matrix, rejected: Matrix) -> Examples:
+def _pairs_alone(chosen: Matrix, rejected: Matrix) -> ExampleMatrices:
     nobody, ones = np.zeros((0, chosen.shape[1]), np.float32), np.ones(len(chosen), np.float32)
-    return Examples(nobody, np.zeros((0, 1), np.float32), chosen, rejected, ones, ones)
+    return ExampleMatrices(nobody, np.zeros((0, 1), np.float32), chosen, rejected, ones, ones)
 
 
 def _unseen(rows: Floats, groups: Sequence[str], train: Indices, prior: float) -> Floats:

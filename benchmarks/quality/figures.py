@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from reward_server.reward_models.reliability import Interval, bootstrap
+from reward_server.reward_models.reliability import FigureInterval, bootstrap
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -42,7 +42,7 @@ def wins(margins: Floats) -> Floats:
     return np.where(margins > 0, 1.0, np.where(margins < 0, 0.0, 0.5))
 
 
-def share(values: Floats, groups: Sequence[str]) -> Interval:
+def share(values: Floats, groups: Sequence[str]) -> FigureInterval:
     """The mean of values (n,) with its interval over dialogues."""
     return bootstrap(lambda rows: float(values[rows].mean()), groups)
 
@@ -58,7 +58,7 @@ def auc(scores: Floats, labels: Floats) -> float:
     return float((ranks[positive].sum() - count * (count + 1) / 2.0) / (count * others))
 
 
-def auc_of(scores: Floats, labels: Floats, groups: Sequence[str]) -> Interval:
+def auc_of(scores: Floats, labels: Floats, groups: Sequence[str]) -> FigureInterval:
     """AUC with its interval over dialogues."""
     return bootstrap(lambda rows: auc(scores[rows], labels[rows]), groups, draws=400)
 
@@ -73,7 +73,7 @@ def macro_f1(found: Floats, labels: Floats) -> float:
     return sum(scores) / 2.0
 
 
-def beaten(value: Interval, before: float) -> str:
+def beaten(value: FigureInterval, before: float) -> str:
     """How a figure stands to an earlier one of the same kind."""
     if round(value.value, 3) <= before:  # as both are shown
         return "no"

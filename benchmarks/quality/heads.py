@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.quality.figures import Floats, folds_of
-from reward_server.fitting.reward_model.emphasis import Evidence, factors, learned_emphasis
+from reward_server.fitting.reward_model.emphasis import EmphasisRows, factors, learned_emphasis
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.features import ConversationFeaturiser
-from reward_server.reward_models.matrices import Examples
+from reward_server.reward_models.matrices import ExampleMatrices
 from reward_server.reward_models.posterior import LinearPosterior
 from reward_server.reward_models.uncertainty import fit_preferences
 from reward_server.reward_models.wordings import COSINE_TO_LATEST
@@ -41,7 +41,7 @@ def preference_prior(featuriser: ConversationFeaturiser, differences: NDArray[np
     rows, kinds = differences[:, moved], featuriser.kinds[moved]
     emphasis = featuriser.emphasis.astype(np.float64)
     standard = rows / np.sqrt((rows.astype(np.float64) ** 2).mean(axis=0)) * emphasis[moved]
-    emphasis[moved] *= factors([Evidence(standard, np.ones(len(rows)))], kinds)[kinds]
+    emphasis[moved] *= factors([EmphasisRows(standard, np.ones(len(rows)))], kinds)[kinds]
     # The evidence of a part of the training rows finds the penalty: with all of them it takes a minute a head.
     step = max(1, len(rows) // EVIDENCE_ROWS)
     return Prior(emphasis, 1.0 / fit_preferences(rows[::step], emphasis=emphasis[moved]).outside)
@@ -95,9 +95,9 @@ def criterion_scores(
     return scores
 
 
-def _labelled(features: NDArray[np.float32], labels: Floats) -> Examples:
+def _labelled(features: NDArray[np.float32], labels: Floats) -> ExampleMatrices:
     nobody, nothing = np.zeros((0, features.shape[1]), np.float32), np.zeros(0, np.float32)
-    return Examples(features, labels.astype(np.float32)[:, None], nobody, nobody, nothing, nothing)
+    return ExampleMatrices(features, labels.astype(np.float32)[:, None], nobody, nobody, nothing, nothing)
 
 
 def _rotated(

@@ -33,7 +33,7 @@ from benchmarks.quality.two_levels import Compared, spread
 from benchmarks.report import Table
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.posterior import LinearPosterior
-from reward_server.reward_models.reliability import Interval
+from reward_server.reward_models.reliability import FigureInterval
 
 FIRST = {
     "a learned head": {"natural": 0.56, "mtbench_human": 0.44, "faireval": 0.33},
@@ -60,7 +60,7 @@ class Judged:
     margins: dict[str, Floats]
     """By judge, (n,), or (divisions, n)."""
 
-    def accuracy(self, judge: str) -> Interval:
+    def accuracy(self, judge: str) -> FigureInterval:
         """The mean over the divisions, with its interval over instructions."""
         return share(wins(np.atleast_2d(self.margins[judge])).mean(axis=0), self.compared.groups)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.quality.figures import Floats
-from reward_server.reward_models.reliability import Interval, equal_mass_bins
+from reward_server.reward_models.reliability import FigureInterval, equal_mass_bins
 from reward_server.reward_models.reliability import risk_coverage as curve_of
 
 
@@ -47,7 +47,9 @@ def risk_coverage(title: str, name: str, certainty: Floats, errors: Floats) -> N
     _save(figure, name)
 
 
-def bars(title: str, name: str, rows: Sequence[tuple[str, Interval]], marks: Mapping[str, Sequence[float]]) -> None:
+def bars(
+    title: str, name: str, rows: Sequence[tuple[str, FigureInterval]], marks: Mapping[str, Sequence[float]]
+) -> None:
     """Figures with their intervals; `marks` are other figures per row (a baseline, a ceiling)."""
     figure, axes = _axes(title, "", "")
     places = list(range(len(rows)))

@@ -15,10 +15,10 @@ from benchmarks.quality.figures import NOT_KNOWN, Floats, Indices, beaten, folds
 from benchmarks.quality.heads import cosines, preference_head, words
 from benchmarks.report import Table
 from reward_server.fitting.calibration.calibration_data import JudgedPairs
-from reward_server.fitting.calibration.calibration_fit import Judged, judged
+from reward_server.fitting.calibration.calibration_fit import ReliabilityData, judged
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.posterior import LinearPosterior
-from reward_server.reward_models.reliability import Interval, calibration_error, risk_coverage
+from reward_server.reward_models.reliability import FigureInterval, calibration_error, risk_coverage
 
 HEADS = 10
 FIRST = 0.643
@@ -88,7 +88,7 @@ def tables(featuriser: ConversationFeaturiser, pairs: Sequence[Pair]) -> tuple[l
     )
 
 
-def calibrated(margins: Floats, groups: Sequence[str]) -> Judged:
+def calibrated(margins: Floats, groups: Sequence[str]) -> ReliabilityData:
     """Chances before and after the product's temperature, cross-fitted by dialogue; sides are dealt evenly."""
     signs = np.where(np.arange(len(margins)) % 2 == 0, 1.0, -1.0)
     rewards = {"reward": margins * signs}, {"reward": np.zeros(len(margins))}
@@ -128,6 +128,6 @@ def _selective(found: HeldOut, groups: Sequence[str]) -> str:
     return table.text()
 
 
-def _surest(doubt: Floats, errors: Floats, part: float, groups: Sequence[str]) -> Interval:
+def _surest(doubt: Floats, errors: Floats, part: float, groups: Sequence[str]) -> FigureInterval:
     rows: Indices = np.argsort(doubt, kind="stable")[: round(len(doubt) * part)]
     return share(1.0 - errors[rows], [groups[row] for row in rows])

@@ -27,11 +27,11 @@ from benchmarks.report import Table, environment, write
 from reward_server.encoders.loading import load_fast_encoder
 from reward_server.fitting.reward_model.emphasis import learned_emphasis
 from reward_server.fitting.reward_model.head_training import Recipe, fit
-from reward_server.reward_models.conversation import Conversation, Said
+from reward_server.reward_models.conversation import Conversation, ConversationMessage
 from reward_server.reward_models.dataset import OVERALL
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.heads import Matrix
-from reward_server.reward_models.matrices import Examples
+from reward_server.reward_models.matrices import ExampleMatrices
 from reward_server.reward_models.model import with_uncertainty
 from reward_server.reward_models.reliability import bootstrap, coverage, less_random, risk_coverage
 from reward_server.settings import load_settings
@@ -119,7 +119,9 @@ def casino(folder: Path) -> Labelled:
     found, labels = [], []
     for row in rows:
         said = [(each["id"] == "mturk_agent_1", each["text"]) for each in row["chat_logs"]]
-        found.append(Conversation(tuple(Said("agent" if own else "persona", text) for own, text in said)))
+        found.append(
+            Conversation(tuple(ConversationMessage("agent" if own else "persona", text) for own, text in said))
+        )
         satisfied = row["participant_info"]["mturk_agent_1"]["outcomes"]["satisfaction"]
         labels.append(SATISFIED.index(satisfied) / (len(SATISFIED) - 1))
     lengths = [sum(len(said.text) for said in each.turns) for each in found]
@@ -184,11 +186,11 @@ def _nearest(row: Floats, others: Floats) -> float:
     return float(np.sqrt(((others - row) ** 2).sum(axis=1).min()))
 
 
-def _examples(features: Matrix, labels: Floats, places: Indices) -> Examples:
+def _examples(features: Matrix, labels: Floats, places: Indices) -> ExampleMatrices:
     nobody = np.zeros((0, features.shape[1]), np.float32)
     nothing = np.zeros(0, np.float32)
     own = labels[places].astype(np.float32)[:, None]
-    return Examples(features[places], own, nobody, nobody, nothing, nothing)
+    return ExampleMatrices(features[places], own, nobody, nobody, nothing, nothing)
 
 
 def cells(rows: Floats, dialogues: Sequence[str]) -> list[str]:

@@ -30,12 +30,12 @@ from benchmarks.report import Table, environment, write
 from reward_server.encoders.encoder import TextEncoder, meaning_width
 from reward_server.encoders.loading import load_fast_encoder
 from reward_server.fitting.reward_model.head_training import Recipe
-from reward_server.fitting.reward_model.selection import Beside, Kept, Selection, Wanted
+from reward_server.fitting.reward_model.selection import Beside, SelectedFit, Selection, SelectionOptions
 from reward_server.fitting.reward_model.style_choice import AUTO, balanced_parts
 from reward_server.reward_models import segments
-from reward_server.reward_models.checkpoint import Checkpoint
+from reward_server.reward_models.checkpoint import TrainingCheckpoint
 from reward_server.reward_models.conversation import Conversation
-from reward_server.reward_models.dataset import Dataset, Preferred, Split, hold_out
+from reward_server.reward_models.dataset import Dataset, DatasetSplit, PreferredPair, hold_out
 from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.style import dressed, reply_of, style_of, undressed, with_reply
@@ -47,7 +47,7 @@ EASY, NORMAL, ADVERSARIAL = "easy", "normal", "adversarial"
 SHOWN = (*COLUMNS, EASY, NORMAL, ADVERSARIAL)
 HEAD, SHIPPED = "head alone (--no-relations)", "as shipped"
 LENGTH, COSINE, WORDS = "the longer reply", "cosine of reply and request", "tf-idf + linear"
-Pairs = Sequence[Preferred]
+Pairs = Sequence[PreferredPair]
 
 
 @dataclass
@@ -115,7 +115,7 @@ class Judges:
 
     def __init__(
         self,
-        split: Split,
+        split: DatasetSplit,
         featuriser: ConversationFeaturiser,
         encoder: TextEncoder,
         shelf: FeatureShelf,
@@ -130,12 +130,12 @@ class Judges:
         rows = shelf.features(
             featuriser, [each for part in (parts.train, parts.validation) for each in part.conversations()]
         )
-        self._heads: dict[str, Kept] = {}
+        self._heads: dict[str, SelectedFit] = {}
         for name, relations in ((HEAD, False), (SHIPPED, True)):
-            wanted = Wanted(features, counterparts, "answers", Recipe(), relations)
+            wanted = SelectionOptions(features, counterparts, "answers", Recipe(), relations)
             # The same heads are found again in the checkpoint.
             self._heads[name] = Selection(parts, wanted, encoder, shelf, lambda *_: None).best(
-                featuriser, rows, Checkpoint(folder, "fold"), "training"
+                featuriser, rows, TrainingCheckpoint(folder, "fold"), "training"
             )
         learned = parts.train.preferred
         self._words = WordLine.of_pairs(
@@ -199,7 +199,7 @@ def adversarial(judged: Pairs, encoder: TextEncoder) -> Pairs:
             request = _mean(request_of(pair.chosen), encoder)
             foreign = max(longer, key=lambda reply: float(request @ _mean(reply, encoder)))
             sides = with_reply(pair.chosen, better), with_reply(pair.chosen, dressed(foreign))
-            found.append(Preferred(*sides, pair.group, pair.row))
+            found.append(PreferredPair(*sides, pair.group, pair.row))
     return found
 
 
@@ -213,9 +213,9 @@ def _sides(pairs: Pairs) -> tuple[list[Conversation], list[Conversation]]:
     return [pair.chosen for pair in pairs], [pair.rejected for pair in pairs]
 
 
-def _styled(pair: Preferred, better: Callable[[str], str], worse: Callable[[str], str]) -> Preferred:
+def _styled(pair: PreferredPair, better: Callable[[str], str], worse: Callable[[str], str]) -> PreferredPair:
     chosen = with_reply(pair.chosen, better(reply_of(pair.chosen)))
-    return Preferred(chosen, with_reply(pair.rejected, worse(reply_of(pair.rejected))), pair.group, pair.row)
+    return PreferredPair(chosen, with_reply(pair.rejected, worse(reply_of(pair.rejected))), pair.group, pair.row)
 
 
 def table(name: str, noted: Noted) -> str:

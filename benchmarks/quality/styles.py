@@ -28,7 +28,7 @@ from benchmarks.report import Table, environment, write
 from reward_server.encoders.loading import load_fast_encoder
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.counterparts import counterparts
-from reward_server.reward_models.dataset import Dataset, Preferred
+from reward_server.reward_models.dataset import Dataset, PreferredPair
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.heads import Matrix
 from reward_server.reward_models.style import balanced, reply_of
@@ -71,21 +71,23 @@ def main(arguments: list[str] | None = None) -> None:
         write("styles", text)
 
 
-def pairs_of(name: str, folder: Path) -> list[Preferred]:
+def pairs_of(name: str, folder: Path) -> list[PreferredPair]:
     """The pairs of a set in which both sides say something."""
     found: Sequence[Pair]
     if name == "llmbar":
         found = [pair for subset in data.llmbar_pairs(folder).values() for pair in subset]
     else:
         found = data.mrbench_pairs(folder) if name == "mrbench" else data.hh_pairs(folder)
-    pairs = [Preferred(pair.chosen, pair.rejected, pair.group, systems=pair.systems) for pair in found]
+    pairs = [PreferredPair(pair.chosen, pair.rejected, pair.group, systems=pair.systems) for pair in found]
     return [pair for pair in pairs if reply_of(pair.chosen).strip() and reply_of(pair.rejected).strip()]
 
 
 class Bench:
     """The pairs of one set, their features, and what has been measured on them."""
 
-    def __init__(self, featuriser: ConversationFeaturiser, encoder: KeptVectors, pairs: Sequence[Preferred]) -> None:
+    def __init__(
+        self, featuriser: ConversationFeaturiser, encoder: KeptVectors, pairs: Sequence[PreferredPair]
+    ) -> None:
         self.pairs = pairs
         self._featuriser = featuriser
         self._encoder = encoder
@@ -94,7 +96,7 @@ class Bench:
         self._words = TfidfVectorizer(sublinear_tf=True, stop_words="english").fit(texts)
         self.found: Found = defaultdict(lambda: defaultdict(list))
 
-    def differences(self, pairs: Sequence[Preferred]) -> Matrix:
+    def differences(self, pairs: Sequence[PreferredPair]) -> Matrix:
         """Features of the better side less those of the other, (n, width)."""
         sides = {side.digest: side for pair in pairs for side in (pair.chosen, pair.rejected)}
         missing = [side for digest, side in sides.items() if digest not in self._known]
@@ -103,13 +105,13 @@ class Bench:
             self._known |= {side.digest: row for side, row in zip(some, self._featuriser.features(some), strict=True)}
         return np.stack([self._known[pair.chosen.digest] - self._known[pair.rejected.digest] for pair in pairs])
 
-    def relations(self, differences: Matrix, pairs: Sequence[Preferred]) -> Floats:
+    def relations(self, differences: Matrix, pairs: Sequence[PreferredPair]) -> Floats:
         """What of the request a reply takes up: the cosine, late interaction, shared words; (n, 7)."""
         start = self._featuriser.blocks["reply_numbers"].start
         places = [start + place for place in RELATIONS]
         return np.column_stack([differences[:, places].astype(np.float64), self.shared_words(pairs)])
 
-    def shared_words(self, pairs: Sequence[Preferred]) -> Floats:
+    def shared_words(self, pairs: Sequence[PreferredPair]) -> Floats:
         """The tf-idf cosine of the better reply with the request, less that of the other; (n,)."""
         asked = self._words.transform([asked_of(pair) for pair in pairs])
         sides = [self._words.transform([reply_of(side) for side in some]) for some in _sides(pairs)]
@@ -141,11 +143,11 @@ class Bench:
                 for name, pairs in sets.items():
                     self._note(f"head: {title}", name, (others[name] * scale) @ head, pairs)
 
-    def _note(self, judge: str, name: str, margins: Floats, pairs: Sequence[Preferred]) -> None:
+    def _note(self, judge: str, name: str, margins: Floats, pairs: Sequence[PreferredPair]) -> None:
         self.found[judge][name] += zip(wins(margins).tolist(), (pair.group for pair in pairs), strict=True)
 
 
-def some_of(pairs: Sequence[Preferred], most: int) -> Sequence[Preferred]:
+def some_of(pairs: Sequence[PreferredPair], most: int) -> Sequence[PreferredPair]:
     """At most so many, of dialogues as they come by their hash."""
     return sorted(pairs, key=lambda pair: (fold_of(pair.group, 1 << 30), pair.chosen.digest))[:most]
 
@@ -189,13 +191,13 @@ def _cell(by_set: Mapping[str, Sequence[tuple[float, str]]], column: str) -> str
     return str(share(np.array([value for value, _ in noted]), [group for _, group in noted]))
 
 
-def asked_of(pair: Preferred) -> str:
+def asked_of(pair: PreferredPair) -> str:
     """What the reply answers to."""
     last = max(place for place, said in enumerate(pair.chosen.turns) if said.party == "agent")
     return next((said.text for said in reversed(pair.chosen.turns[:last]) if said.party == "persona"), "")
 
 
-def _sides(pairs: Sequence[Preferred]) -> tuple[list[Conversation], list[Conversation]]:
+def _sides(pairs: Sequence[PreferredPair]) -> tuple[list[Conversation], list[Conversation]]:
     return [pair.chosen for pair in pairs], [pair.rejected for pair in pairs]
 
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from benchmarks.quality.figures import Floats
 from reward_server.reward_models.base_encoder import base_folder
 from reward_server.reward_models.conversation import Conversation
-from reward_server.reward_models.dataset import Preferred
+from reward_server.reward_models.dataset import PreferredPair
 from reward_server.reward_models.style import reply_of
 from reward_server.reward_models.style_sets import request_of
 
@@ -26,7 +26,7 @@ CROSS, TOWERS = "cross-encoder", "two towers"
 WAYS = (CROSS, TOWERS)
 STEPS, BATCH, MAX_TOKENS, TRAINED_LAYERS = 200, 8, 256, 2
 LAYER_RATE, HEAD_RATE = 5e-5, 1e-3
-Pairs = Sequence[Preferred]
+Pairs = Sequence[PreferredPair]
 
 
 class Reader(nn.Module):

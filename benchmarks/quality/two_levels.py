@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from benchmarks.quality.figures import Floats, Indices, folds_of
 from benchmarks.quality.heads import preference_head, preference_prior
-from reward_server.fitting.reward_model.emphasis import Evidence, factors
+from reward_server.fitting.reward_model.emphasis import EmphasisRows, factors
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.posterior import LinearPosterior
 from reward_server.reward_models.uncertainty import fit_preferences
@@ -114,4 +114,6 @@ def small_head(rows: Floats, kinds: NDArray[np.intp]) -> LinearPosterior:
     """A Bradley-Terry head that starts with each kind of columns as free as any other."""
     emphasis = 1.0 / np.sqrt(np.bincount(kinds))[kinds]
     standard = rows / spread(rows) * emphasis
-    return fit_preferences(rows, emphasis=emphasis * factors([Evidence(standard, np.ones(len(rows)))], kinds)[kinds])
+    return fit_preferences(
+        rows, emphasis=emphasis * factors([EmphasisRows(standard, np.ones(len(rows)))], kinds)[kinds]
+    )

@@ -48,8 +48,8 @@ from reward_server.encoders.encoder import TextEncoder
 from reward_server.encoders.loading import load_fast_encoder
 from reward_server.fitting.reward_model.style_choice import AUTO
 from reward_server.offline.formats import ANYONE, BadRow, Message, Speakers, convert
-from reward_server.reward_models.conversation import Conversation, Said
-from reward_server.reward_models.dataset import Dataset, Preferred, hold_out
+from reward_server.reward_models.conversation import Conversation, ConversationMessage
+from reward_server.reward_models.dataset import Dataset, PreferredPair, hold_out
 from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.style import dressed, reply_of, undressed, with_reply
@@ -77,7 +77,7 @@ def main(arguments: list[str] | None = None) -> None:
     encoder = KeptVectors(load_fast_encoder(load_settings().encoder, "fp32"), given.cache, threads=1)
     featuriser = ConversationFeaturiser(encoder, remembered=200_000)
     subsets = {
-        name: [Preferred(pair.chosen, pair.rejected, pair.group) for pair in pairs]
+        name: [PreferredPair(pair.chosen, pair.rejected, pair.group) for pair in pairs]
         for name, pairs in data.llmbar_pairs(given.data / "llmbar").items()
     }
     natural = some_of(subsets.pop("natural"), given.most)
@@ -145,7 +145,7 @@ def _tau(folder: Path) -> Rows:
         yield str(row["task_id"]), row
 
 
-def _exchange(row: Mapping[str, Any], name: str, speakers: Speakers, group: str) -> Preferred | None:
+def _exchange(row: Mapping[str, Any], name: str, speakers: Speakers, group: str) -> PreferredPair | None:
     """The first request and reply of a dialogue that are long enough; None where there are none."""
     try:
         messages: Sequence[Message] = [message for each in convert(row, name, speakers) for message in each.messages]
@@ -156,8 +156,8 @@ def _exchange(row: Mapping[str, Any], name: str, speakers: Speakers, group: str)
         if (asked["role"], said["role"]) == ("user", "assistant") and all(
             len(text.split()) >= LEAST_WORDS for text in texts
         ):
-            spoken = Conversation((Said("persona", texts[0]), Said("agent", texts[1])))
-            return Preferred(spoken, spoken, group)
+            spoken = Conversation((ConversationMessage("persona", texts[0]), ConversationMessage("agent", texts[1])))
+            return PreferredPair(spoken, spoken, group)
     return None
 
 
@@ -167,7 +167,7 @@ def built(pairs: Pairs, encoder: TextEncoder) -> Mapping[str, Pairs]:
         NEIGHBOURS: style_sets(Dataset((), tuple(pairs)), encoder)[NEIGHBOURS],
         ADVERSARIAL: adversarial(pairs, encoder),
         TWIN: [
-            Preferred(
+            PreferredPair(
                 with_reply(pair.chosen, undressed(reply_of(pair.chosen))),
                 with_reply(pair.chosen, dressed(reply_of(pair.chosen))),
                 pair.group,

@@ -28,7 +28,7 @@ from benchmarks.quality.vectors import KeptVectors
 from benchmarks.report import Table, environment, write
 from reward_server.encoders.loading import load_fast_encoder
 from reward_server.reward_models.features import ConversationFeaturiser
-from reward_server.reward_models.reliability import Interval, bootstrap
+from reward_server.reward_models.reliability import FigureInterval, bootstrap
 from reward_server.settings import load_settings
 
 LEAST = 5
@@ -84,7 +84,7 @@ def table(featuriser: ConversationFeaturiser, replies: Sequence[Reply]) -> str:
 _SIMPLE = ("mean label per tutor", "tf-idf", "tf-idf within one tutor")
 
 
-def within(scores: Floats, labels: Floats, tutors: Sequence[str], groups: Sequence[str]) -> Interval:
+def within(scores: Floats, labels: Floats, tutors: Sequence[str], groups: Sequence[str]) -> FigureInterval:
     """The mean area over tutors, weighted by their replies, with its interval over conversations."""
     names = sorted(set(tutors))
     codes = np.array([names.index(tutor) for tutor in tutors])

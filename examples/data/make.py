@@ -83,7 +83,7 @@ def talks(source: Random, count: int) -> list[Talk]:
 
 
 def rated(source: Random, worth: float) -> float:
-    """What one person says of it."""
+    """The rating of one person."""
     return round(min(1.0, max(0.0, worth + source.gauss(0.0, 0.08))), 2)
 
 

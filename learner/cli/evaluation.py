@@ -10,7 +10,7 @@ import typer
 from learner.cli.options import Url, Which
 
 if TYPE_CHECKING:
-    from learner.evaluation import Measured
+    from learner.evaluation import EvaluationResult
 
 
 def _turns(text: str) -> int:
@@ -85,10 +85,10 @@ def evaluate(
 
     A run is played with its own settings, unless you change them. The key of an endpoint is read from OPENAI_API_KEY.
     """
-    from learner.evaluation import Asked, measure_endpoint, measure_stored
+    from learner.evaluation import EvaluationOptions, measure_endpoint, measure_stored
     from learner.transcripts import write
 
-    asked = Asked(
+    asked = EvaluationOptions(
         scenarios=tuple(scenario or ()),
         episodes=episodes,
         temperature=temperature,
@@ -109,7 +109,7 @@ def evaluate(
     return 0
 
 
-def _say(found: Measured) -> None:
+def _say(found: EvaluationResult) -> None:
     for line in found.played:
         typer.echo(line)
     if not found.rewards:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -50,6 +51,26 @@ def presets(
         return
     for each in preset_names():
         typer.echo(f"{each:14} {about(each)}")
+
+
+def profiles(
+    show: Annotated[str | None, typer.Option(metavar="NAME", help="What a profile changes.")] = None,
+    file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Of this file or preset.", show_default="the demo")
+    ] = None,
+) -> None:
+    """List the profiles; `train FILE --profile NAME` uses one."""
+    from learner.config import load_with_profile
+    from learner.presets import demo_file, file_or_preset
+    from learner.profiles import PROFILES
+
+    if show is None:
+        for name, each in PROFILES.items():
+            typer.echo(f"{name:14} {each.about}")
+        return
+    _, told = load_with_profile(file_or_preset(file) if file else demo_file(), show)
+    for line in told or ["no setting changes"]:
+        typer.echo(line)
 
 
 def config(file: ConfigFile, change: Changes = None) -> None:

@@ -35,6 +35,7 @@ for command in (
     models.serve,
     listings.algorithms,
     listings.presets,
+    listings.profiles,
     listings.config,
     listings.metrics,
 ):
@@ -84,7 +85,7 @@ def _refusals() -> tuple[type[Exception], ...]:
 
 
 def _lacks_memory(error: Exception) -> bool:
-    """Whether memory ran out; on a CPU torch says so with a plain RuntimeError."""
+    """True if memory ran out; on a CPU torch says so with a plain RuntimeError."""
     is_named = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
     return is_named or "can't allocate memory" in str(error)
 

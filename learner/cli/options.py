@@ -25,8 +25,20 @@ Changes = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and the memory it needs, then exit.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out rows of the training file that cannot be used.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Remove the run that is in the folder, and start anew.")]
+ProfileName = Annotated[
+    str | None,
+    typer.Option("--profile", help="Named changes of the file, such as conservative; `profiles` lists them."),
+]
+PluginNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugin",
+        metavar="MODULE:OBJECT",
+        help="A reward, an environment or a callback of your own (docs/build-your-own.md); may be repeated.",
+    ),
+]
 ConfigFile = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A TOML file such as run.toml, or the name of a preset.")
+    Path, typer.Argument(metavar="FILE", help="A TOML, YAML or JSON file such as run.toml, or the name of a preset.")
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a run.")]
 Which = Annotated[

@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from learner.cli.options import INTERRUPTED, Changes, ConfigFile, DryRun, Overwrite, SkipBad, Url, interrupted
+from learner.cli.options import (
+    INTERRUPTED,
+    Changes,
+    ConfigFile,
+    DryRun,
+    Overwrite,
+    PluginNames,
+    ProfileName,
+    SkipBad,
+    Url,
+    interrupted,
+)
 from learner.presets import demo_file, file_or_preset
 from trainer_client import (
     AsyncLabsClient,
@@ -28,6 +39,7 @@ from trainer_client import (
 if TYPE_CHECKING:
     from learner.config import Config
     from learner.display import Display, Say
+    from learner.plugins import Plugins
     from learner.run import Run
     from trainer_client.wire.catalog import CatalogResponse
 
@@ -50,16 +62,16 @@ def demo(
     change: Changes = None,
     overwrite: Overwrite = False,
     dry_run: DryRun = False,
+    plugin: PluginNames = None,
+    profile: ProfileName = None,
 ) -> int:
     """Watch a tiny model learn a scenario in minutes, on a CPU."""
-    from learner import config
-
     changes = [f"run.seed={seed}"]
     if updates is not None:
         changes.append(f"run.updates={updates}")
-    chosen = config.load(demo_file(), [*changes, *(change or [])])
+    chosen = _configured(demo_file(), profile, [*changes, *(change or [])])
     folder = out or Path("runs") / f"demo-seed-{seed}"
-    return _start(chosen, folder, url, dry_run=dry_run, overwrite=overwrite)
+    return _start(chosen, folder, url, plugin or [], dry_run=dry_run, overwrite=overwrite)
 
 
 def train(
@@ -73,12 +85,12 @@ def train(
     skip_bad: SkipBad = False,
     overwrite: Overwrite = False,
     dry_run: DryRun = False,
+    plugin: PluginNames = None,
+    profile: ProfileName = None,
 ) -> int:
-    """Train with a TOML file or a preset."""
-    from learner import config
-
-    chosen = config.load(file_or_preset(file), [*(change or []), *_skipping(skip_bad)])
-    return _start(chosen, out or Path("runs") / file.stem, url, dry_run=dry_run, overwrite=overwrite)
+    """Train with a file or a preset."""
+    chosen = _configured(file_or_preset(file), profile, [*(change or []), *_skipping(skip_bad)])
+    return _start(chosen, out or Path("runs") / file.stem, url, plugin or [], dry_run=dry_run, overwrite=overwrite)
 
 
 def check(
@@ -105,13 +117,31 @@ def check(
         display.clear()
 
 
+def _configured(file: Path, profile: str | None, changes: Sequence[str]) -> Config:
+    """The configuration; what a profile changes is printed."""
+    from learner import config
+
+    if profile is None:
+        return config.load(file, changes)
+    chosen, told = config.load_with_profile(file, profile, changes)
+    typer.echo(f"profile {profile}" if told else f"profile {profile}: no setting changes")
+    for line in told:
+        typer.echo(f"  {line}")
+    return chosen
+
+
 def _skipping(skip_bad: bool) -> list[str]:
     return ["data.skip_bad=true"] if skip_bad else []
 
 
-def _start(config: Config, folder: Path, url: str | None, *, dry_run: bool, overwrite: bool) -> int:
+def _start(
+    config: Config, folder: Path, url: str | None, plugins: Sequence[str], *, dry_run: bool, overwrite: bool
+) -> int:
+    from learner.plugins import load_plugins
+
+    loaded = load_plugins(plugins)
     if not dry_run:
-        return train_in(config, folder, url, overwrite=overwrite)
+        return train_in(config, folder, url, overwrite=overwrite, plugins=loaded)
     from learner.plan import plan
 
     for name, value in plan(config, folder, url or config.server.url):
@@ -119,30 +149,35 @@ def _start(config: Config, folder: Path, url: str | None, *, dry_run: bool, over
     return 0
 
 
-def train_in(config: Config, folder: Path, url: str | None, *, overwrite: bool = False) -> int:
+def train_in(
+    config: Config, folder: Path, url: str | None, *, overwrite: bool = False, plugins: Plugins | None = None
+) -> int:
     """Train in a folder and say how it went; the exit status. `overwrite` removes the run that is there."""
     from learner.display import Display
     from learner.folder import remove_run
     from learner.lock import locked
+    from learner.plugins import NO_PLUGINS
 
+    used = plugins or NO_PLUGINS
     address = url or config.server.url
     is_first = os.environ.get("RANK", "0") == "0"
     display = Display(speaks=is_first)
     begun = any((folder / "checkpoints").glob("step-*")) and not overwrite
-    _look(config, address, display.say, begun=begun)
+    if used.environment is None:
+        _look(config, address, display.say, begun=begun)
     with locked(folder) if is_first else nullcontext():
         if overwrite and is_first:
             remove_run(folder)
-        return _train_in(config, folder, address, display)
+        return _train_in(config, folder, address, display, used)
 
 
-def _train_in(config: Config, folder: Path, address: str | None, display: Display) -> int:
+def _train_in(config: Config, folder: Path, address: str | None, display: Display, plugins: Plugins) -> int:
     from learner import interrupt, loop, offline
     from learner.ranks import leave_ranks
 
     from_file = config.objective().kind != "reward"
     started = time.monotonic()
-    run = _opened(config, folder, display)
+    run = _opened(config, folder, display, plugins)
     display.follow(lambda: run.step, config.run.updates)
     if run.step < config.run.updates:
         display.say(f"training to update {config.run.updates}; metrics and checkpoints are in {folder}")
@@ -174,13 +209,13 @@ def _train_in(config: Config, folder: Path, address: str | None, display: Displa
     return 0
 
 
-def _opened(config: Config, folder: Path, display: Display) -> Run:
+def _opened(config: Config, folder: Path, display: Display, plugins: Plugins) -> Run:
     """The run; a Ctrl-C before it is open goes on its way with what is left to go on from."""
     from learner import checkpoint
     from learner.run import open_run
 
     try:
-        return open_run(config, folder, display.say, display.now)
+        return open_run(config, folder, display.say, display.now, plugins)
     except KeyboardInterrupt:
         display.clear()
         kept = checkpoint.newest(folder / "checkpoints")
@@ -222,22 +257,22 @@ def _look(config: Config, url: str | None, say: Say, *, begun: bool = False) -> 
 
 async def _look_at_server(config: Config, url: str | None, say: Say) -> None:
     from learner.failures import SET_A_KEY
-    from learner.patience import Patience
+    from learner.retry import OutageRetryPolicy
     from learner.stages import open_stages, reward_config
 
     server = config.server
     reward_config(server)
-    patience = Patience(server.patience_s, say=say, waits_for=(RateLimited, Unavailable))
+    retry_policy = OutageRetryPolicy(server.patience_s, say=say, waits_for=(RateLimited, Unavailable))
     async with AsyncLabsClient(url, retry=FIRST_LOOK) as client:
         address = client.connection.url.removesuffix("/api/v1")
         try:
             if server.scenarios or server.held_out:
-                await open_stages(config, client, patience)
+                await open_stages(config, client, retry_policy)
             else:
-                await patience.ask(lambda _: client.scenario(server.collection, server.scenario))
+                await retry_policy.ask(lambda _: client.scenario(server.collection, server.scenario))
         except NotFound:
             wanted = f"{server.collection}/{server.scenario}"
-            raise ServerUnfitError(_unknown(wanted, await patience.ask(lambda _: client.catalog()))) from None
+            raise ServerUnfitError(_unknown(wanted, await retry_policy.ask(lambda _: client.catalog()))) from None
         except Unauthenticated:
             what = "does not know this key" if client.connection.api_key else "needs a key"
             raise ServerUnfitError(f"the server at {address} {what}; {SET_A_KEY}") from None
@@ -248,7 +283,7 @@ async def _look_at_server(config: Config, url: str | None, say: Say) -> None:
 
 
 def _unknown(scenario: str, catalog: CatalogResponse) -> str:
-    """What to say of a scenario that the server does not have."""
+    """The message about a scenario that the server does not have."""
     from learner.suggestions import nearest
 
     known = [f"{each.slug}/{found.slug}" for each in catalog.collections for found in each.scenarios]

@@ -33,7 +33,7 @@ class GrowingLayer(DynamicLayer):  # type: ignore[no-untyped-call]
 
     @property
     def capacity(self) -> int:
-        """How many tokens of each row there is room for."""
+        """The number of tokens of each row that there is room for."""
         return 0 if self.buffers is None else self.buffers[0].shape[2]
 
     def reserve(self, more: int) -> None:
@@ -83,7 +83,7 @@ class GrowingLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         return self.buffers
 
     def get_seq_length(self) -> int:
-        """How many tokens of each row are there."""
+        """The number of tokens of each row that are there."""
         return self._length
 
     def batch_select_indices(self, indices: Tensor) -> None:

@@ -97,7 +97,7 @@ def _children(module: nn.Module) -> set[str]:
 
 @torch.no_grad()
 def _agrees(model: Any, decoder: Decoder) -> bool:
-    """Whether two rows, one of them with a hole before it, get the same log-probabilities both ways."""
+    """True if two rows, one of them with a hole before it, get the same log-probabilities both ways."""
     draw = torch.Generator().manual_seed(0)
     ids = torch.randint(model.get_output_embeddings().weight.shape[0], (2, 9), generator=draw)
     seen = torch.ones_like(ids)

@@ -49,7 +49,7 @@ class FixedStep:
         """Whether steps are replays of a CUDA graph."""
 
     def fits(self) -> bool:
-        """Whether the cache still is the one that the step was made for, with room for one token more."""
+        """True if the cache still is the one that the step was made for, with room for one token more."""
         first = self._layers[0]
         return first.buffers is self._buffers and first.get_seq_length() < first.capacity
 
@@ -100,13 +100,13 @@ class FixedStep:
 
 
 def lowest(policy: Policy) -> float:
-    """What a mask adds where nothing may be seen: finite in the type of the products, or a row of it becomes NaN."""
+    """The number that a mask adds where nothing may be seen: finite in the products' type, or a row becomes NaN."""
     return float(torch.finfo(policy.autocast or policy.model.dtype).min)
 
 
 @torch.no_grad()
 def agrees(policy: Policy, kinds: Mapping[str, Any]) -> bool:
-    """Whether two rows, one of them with a hole before it, get the same log-probabilities in fixed shapes.
+    """True if two rows, one of them with a hole before it, get the same log-probabilities in fixed shapes.
 
     `kinds` are the kinds of layer, which all see everything in so short a row.
     """

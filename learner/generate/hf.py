@@ -40,7 +40,7 @@ class HfGenerator:
 
     @property
     def context(self) -> int | None:
-        """What the model has positions for."""
+        """The number of positions of the model."""
         return self._policy.context
 
     def start(self) -> HfSession:
@@ -94,7 +94,7 @@ class HfSession:
             return self._sample(logits, draws)
 
     def _one_cast(self) -> AbstractContextManager[Any]:
-        """Where products are narrower than the weights, cast these once a turn and not once a token.
+        """Cast weights once a turn and not once a token, where products are narrower than the weights.
 
         A CUDA graph outlives the turn, so it must not read what this context frees at its end.
         """
@@ -183,7 +183,7 @@ class HfSession:
         return masks.get(ONE_KIND, masks)
 
     def _masks_by_kind(self, positions: Tensor) -> dict[str, Tensor]:
-        """What each new token may look at, [B, 1, new, kept], for each kind of layer that the model has."""
+        """The tokens that each new token may look at, [B, 1, new, kept], for each kind of layer that the model has."""
         reach = positions[:, :, None] - self._positions[:, None, :]
         seen = (self._attention[:, None, :] > 0) & (reach >= 0)
         dtype, hidden = self._policy.model.dtype, lowest(self._policy)

@@ -1,6 +1,6 @@
-"""What a rollout needs of an engine: conversations that it continues, turn after turn, in one batch.
+"""The interface of engines to a rollout: conversations that they continue, turn after turn, in one batch.
 
-A `Session` holds the conversations of one wave. Each `step` gives the new ids of every conversation
+A `GenerationSession` holds the conversations of one wave. Each `step` gives the new ids of every conversation
 that goes on (one left out is over) and gets the policy's next turn for each. An engine must return
 the log-probabilities of the very distribution it sampled from.
 """
@@ -33,7 +33,7 @@ class Completion:
 
 @dataclass(frozen=True)
 class Continuation:
-    """What one conversation gets before the policy speaks, and the randomness of that turn."""
+    """The tokens that one conversation gets before the policy speaks, and the randomness of that turn."""
 
     ids: Sequence[int]
     noise: np.random.SeedSequence
@@ -41,7 +41,7 @@ class Continuation:
     """`ids` are the whole conversation rendered anew; what the engine kept of it is void."""
 
 
-class Session(Protocol):
+class GenerationSession(Protocol):
     """The conversations of one wave."""
 
     def step(self, continuations: Mapping[int, Continuation]) -> dict[int, Completion]:
@@ -62,6 +62,6 @@ class Generator(Protocol):
         """Longest turn."""
         ...
 
-    def start(self) -> Session:
+    def start(self) -> GenerationSession:
         """A session without conversations."""
         ...

@@ -35,7 +35,7 @@ class EngineError(RuntimeError):
 
 @dataclass(frozen=True)
 class Sampling:
-    """What is sampled from."""
+    """The distribution that is sampled from."""
 
     end_id: int
     banned: tuple[int, ...] = ()

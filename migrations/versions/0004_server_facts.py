@@ -1,4 +1,4 @@
-"""What a server must not forget: the fingerprint of the pepper that its keys were hashed with; and when keys run out.
+"""Facts that a server must not forget: the fingerprint of its keys' pepper; and when keys run out.
 
 Revision 0004, after 0003.
 """

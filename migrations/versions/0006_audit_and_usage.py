@@ -1,4 +1,4 @@
-"""What was done and by whom; what labs used, day by day; and limits of labs and keys.
+"""The audit log; usage of labs, day by day; and limits of labs and keys.
 
 Revision 0006, after 0005.
 """

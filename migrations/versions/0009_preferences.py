@@ -1,4 +1,4 @@
-"""What people prefer; pages of comparisons.
+"""Preferences of people; pages of comparisons.
 
 Revision 0009, after 0008.
 """

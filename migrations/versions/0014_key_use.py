@@ -1,4 +1,4 @@
-"""When a key was last used.
+"""The last use of a key.
 
 Revision 0014, after 0013.
 """

@@ -1,4 +1,4 @@
-"""Which collections the key might use that uploaded a file or started a training run.
+"""Collections that the key might use which uploaded a file or started a training run.
 
 Revision 0015, after 0014.
 """

@@ -1,1 +1,1 @@
-"""What a persona knows and how it is made: the schema of a case, its compiled form, temperaments, the linter."""
+"""A persona's knowledge and its making: the schema of a case, its compiled form, temperaments, the linter."""

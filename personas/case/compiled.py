@@ -16,9 +16,9 @@ from personas.case.schema import (
     Background,
     Bargain,
     Commitment,
+    Condition,
     Denial,
     Fact,
-    Gate,
     Needs,
     PersonaCase,
     Tier,
@@ -41,11 +41,11 @@ class CompiledTopic:
     again: str | None
     partial: str | None
     answer: str | None
-    gate: Gate
+    gate: Condition
     examples: tuple[str, ...]
     """Questions that ask about it: the author's, the collection's, and those of labelled turns."""
     keywords: tuple[str, ...]
-    wording_span: Span
+    wording_span: TextSpan
     """Where its wordings are among `CompiledCase.wordings`."""
     normals: tuple[str, ...]
     """Normal forms of everything that would give the fact away."""
@@ -66,12 +66,12 @@ class CompiledTopic:
 
     @property
     def creditable(self) -> bool:
-        """Whether a question can earn it."""
+        """True if a question can earn it."""
         return self.tier in (Tier.ASKED, Tier.RAPPORT)
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """What the persona says when asked; of what it cannot know, the hidden truth is left out."""
+        """The lines the persona says when asked; of what it cannot know, the hidden truth is left out."""
         if self.tier is Tier.UNKNOWN:
             return (self.answer,) if self.answer else ()
         return self.says
@@ -93,7 +93,7 @@ class CompiledCommitment:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TextSpan:
     """A run of texts."""
 
     start: int
@@ -101,8 +101,8 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Examples:
-    """What labelled turns add to the author's examples: per topic and per commitment, sentences of agents."""
+class LabelledExamples:
+    """Sentences of agents that labelled turns add to the author's examples, per topic and per commitment."""
 
     topics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     commitments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -156,7 +156,7 @@ class CompiledCase:
 
     @property
     def common_background(self) -> tuple[CompiledTopic, ...]:
-        """What of its background any persona of its kind has."""
+        """The part of its background that any persona of its kind has."""
         own = {entry.id for entry in self.own_background}
         return tuple(entry for entry in self.background.values() if entry.id not in own)
 
@@ -176,7 +176,7 @@ def _told_in(topics: Iterable[CompiledTopic]) -> dict[str, frozenset[str]]:
 
 
 def contains(topic: CompiledTopic, normal_text: str) -> bool:
-    """Whether a text in normal form contains a wording of the topic."""
+    """True if a text in normal form contains a wording of the topic."""
     return any(wording in normal_text for wording in topic.normals)
 
 
@@ -264,10 +264,10 @@ def _compile_topic(
         again=fact.again if fact else None,
         partial=fact.partial if fact else None,
         answer=fact.answer if fact else None,
-        gate=fact.gate if fact else Gate(),
+        gate=fact.gate if fact else Condition(),
         examples=tuple(dict.fromkeys((*texts.asks, *more))),
         keywords=texts.keywords,
-        wording_span=Span(start, len(wordings)),
+        wording_span=TextSpan(start, len(wordings)),
         normals=tuple(dict.fromkeys(normal(w) for w in _revealing(item))),
         protected=protected,
         gists=tuple(content_stems(wording) for wording in item.says),
@@ -277,7 +277,7 @@ def _compile_topic(
 
 
 def _later(item: Background) -> Iterator[Background]:
-    """What is said instead of an entry later, under an id of its own: its wordings are counted on their own."""
+    """The entries that replace one later, under ids of their own: their wordings are counted on their own."""
     if item.later is not None:
         yield item.model_copy(
             update={"id": later_id(item.id), "says": item.later.says, "after": (*item.after, *item.later.after)}
@@ -297,10 +297,10 @@ def _compile_background(item: Background) -> CompiledTopic:
         again=None,
         partial=None,
         answer=None,
-        gate=Gate(requires=item.after),
+        gate=Condition(requires=item.after),
         examples=item.asks,
         keywords=(),
-        wording_span=Span(0, 0),
+        wording_span=TextSpan(0, 0),
         normals=(),
         protected=frozenset(),
         gists=tuple(content_stems(wording) for wording in item.says),
@@ -327,7 +327,7 @@ def compile_case(  # noqa: PLR0917 (all that a case is made of)
     case: PersonaCase,
     topics: Mapping[str, Topic],
     tool_replies: Mapping[str, tuple[str, ...]] | None = None,
-    examples: Examples | None = None,
+    examples: LabelledExamples | None = None,
     background: Iterable[Background] = (),
     common: Iterable[Background] = (),
 ) -> CompiledCase:
@@ -343,7 +343,7 @@ def compile_case(  # noqa: PLR0917 (all that a case is made of)
     """
     own = tuple(background)
     background = (*own, *common)
-    replies, examples = dict(tool_replies or {}), examples or Examples()
+    replies, examples = dict(tool_replies or {}), examples or LabelledExamples()
     wordings: list[str] = []
     merged = merged_topics(case, topics)
     other = (*_other_lines(case), *(line for lines in replies.values() for line in lines))

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from personas.case.compiled import merged_topics
 from personas.case.library import load_temperaments
-from personas.case.schema import RAPPORT_CEILING, Denial, Fact, Gate, PersonaCase, Tier, Topic, all_hold, named_in
+from personas.case.schema import RAPPORT_CEILING, Condition, Denial, Fact, PersonaCase, Tier, Topic, all_hold, named_in
 from personas.text.wording import content_words, grams, normal, stem
 
 MIN_ASKS = 3
@@ -47,13 +47,13 @@ class _Item:
         return self.item.tier if isinstance(self.item, Fact) else Tier.ASKED
 
     @property
-    def gate(self) -> Gate:
-        return self.item.gate if isinstance(self.item, Fact) else Gate()
+    def gate(self) -> Condition:
+        return self.item.gate if isinstance(self.item, Fact) else Condition()
 
 
 @dataclass(frozen=True, slots=True)
 class _Desk:
-    """What all checks look at."""
+    """The data that all checks look at."""
 
     case: PersonaCase
     topics: Mapping[str, Topic]
@@ -104,7 +104,7 @@ def _gates(desk: _Desk) -> Iterator[Problem]:
     tiers = {entry.item.id: entry.tier for entry in desk.items}
     for entry in desk.items:
         gate, where = entry.gate, f"{entry.path}.gate"
-        if entry.tier in (Tier.VOLUNTEERED, Tier.UNKNOWN) and gate != Gate():
+        if entry.tier in (Tier.VOLUNTEERED, Tier.UNKNOWN) and gate != Condition():
             yield Problem(where, f"a fact of tier {entry.tier} has no gate")
         if entry.tier is Tier.ASKED and gate.rapport > 0:
             yield Problem(f"{where}.rapport", "only facts of tier rapport need rapport")
@@ -192,7 +192,7 @@ def _partials(desk: _Desk) -> Iterator[Problem]:
             continue
         if fact.answer and fact.tier is not Tier.UNKNOWN:
             yield Problem(f"{entry.path}.answer", "only facts of tier unknown have an answer")
-        if fact.partial and fact.gate == Gate():
+        if fact.partial and fact.gate == Condition():
             yield Problem(f"{entry.path}.partial", "without a gate it is never said")
         if any(_gives_away(line, fact) for line in (fact.partial, fact.answer) if line):
             yield Problem(f"{entry.path}.partial", "says most of what the fact says")

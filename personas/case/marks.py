@@ -1,4 +1,4 @@
-"""What gives a fact away when it is told in other words: codes, numbers and names; and what takes a telling back.
+"""Marks that give a fact away when it is told in other words: codes, numbers and names; and what takes a telling back.
 
 Words only, no meaning. A line that denies, doubts or asks back tells nothing, however alike it sounds.
 """
@@ -39,10 +39,10 @@ def marks_of(wording: str, elsewhere: Iterable[str]) -> frozenset[str]:
 
 
 def doubts(sentence: str, wording: str) -> bool:
-    """Whether a sentence doubts, evades or asks where a wording does not."""
+    """True if a sentence doubts, evades or asks where a wording does not."""
     return bool(_DOUBTS.search(sentence.lower())) and not _DOUBTS.search(wording.lower())
 
 
 def agrees(sentence: str, wording: str) -> bool:
-    """Whether a sentence affirms or denies as a wording does."""
+    """True if a sentence affirms or denies as a wording does."""
     return bool(_DENIES.search(sentence.lower())) == bool(_DENIES.search(wording.lower()))

@@ -29,7 +29,7 @@ Needs = tuple[Identifier | tuple[Identifier, ...], ...]
 
 
 def all_hold(needs: Needs, known: Container[str]) -> bool:
-    """Whether what is known meets the needs."""
+    """True if what is known meets the needs."""
     return not needs or all(
         need in known if isinstance(need, str) else any(one in known for one in need) for need in needs
     )
@@ -41,7 +41,7 @@ def named_in(needs: Needs) -> tuple[str, ...]:
 
 
 class Tier(StrEnum):
-    """How a fact becomes available to the agent."""
+    """The way in which a fact becomes available to the agent."""
 
     VOLUNTEERED = "volunteered"  # in an opening line, or said at the first chance
     ASKED = "asked"  # only when a question matches it
@@ -50,7 +50,7 @@ class Tier(StrEnum):
 
 
 class Topic(PrivateModel):
-    """What a question has to resemble to be about something. Shared by a collection or own."""
+    """Wordings that a question has to resemble to be about something. Shared by a collection or own."""
 
     asks: tuple[Line, ...] = ()
     """Example questions; a handful of varied wordings is enough."""
@@ -58,8 +58,8 @@ class Topic(PrivateModel):
     """Words that make a question more likely to be about this topic."""
 
 
-class Gate(PrivateModel):
-    """What must hold before a matching question opens a fact."""
+class Condition(PrivateModel):
+    """The condition that must hold before a matching question opens a fact."""
 
     rapport: float = Field(default=0.0, ge=0.0, le=5.0)
     requires: Needs = ()
@@ -84,7 +84,7 @@ class Fact(PrivateModel):
     """What the fact is about, in a few words; never said: to name it would give away that there is something."""
     asks: tuple[Line, ...] = ()
     keywords: tuple[Line, ...] = ()
-    gate: Gate = Gate()
+    gate: Condition = Condition()
     partial: Line | None = None
     """Said when asked while the gate is closed; must not give the fact away."""
     answer: Line | None = None
@@ -103,7 +103,7 @@ class Denial(PrivateModel):
 
 
 class Later(PrivateModel):
-    """What the persona answers instead once it has said something: a pupil who has understood knows the next step."""
+    """The answer once the persona has said something else: a pupil who has understood knows the next step."""
 
     after: Needs = Field(min_length=1)
     says: tuple[Line, ...] = Field(min_length=1, max_length=6)
@@ -164,7 +164,7 @@ class Bargain(PrivateModel):
 
 
 class Ending(PrivateModel):
-    """When the persona has got what it came for: every group has a commitment that was heard."""
+    """The moment when the persona has got what it came for: every group has a commitment that was heard."""
 
     goals: tuple[tuple[Identifier, ...], ...] = ()
     """All groups must be met; within a group any one commitment or final tool will do."""

@@ -1,1 +1,1 @@
-"""What a turn means in a state of the conversation."""
+"""Understands a turn in a state of the conversation."""

@@ -1,4 +1,4 @@
-"""How a turn changes a persona: patience, rapport, what was asked, promised and told; goals that are met."""
+"""Advances a persona by a turn: patience, rapport, what was asked, promised and told; goals that are met."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from personas.case.compiled import CompiledCase
 from personas.hearing.bargaining import offers_after
-from personas.hearing.heard import AgentTurn, Asked, Hearing, gist_of
+from personas.hearing.heard import AgentTurn, AskedTopic, Hearing, gist_of
 from personas.hearing.state import PersonaState
 from personas.hearing.summary import named_in_offers
 from personas.hearing.tasks import given_after
@@ -22,7 +22,7 @@ QUESTIONS_KEPT = 8
 
 
 def _annoyance(state: PersonaState, turn: AgentTurn, hearing: Hearing) -> float:
-    """How much patience the turn costs. A tool call is work, so it is not idle without words either."""
+    """The patience that the turn costs. A tool call is work, so it is not idle without words either."""
     cost = 2.0 * hearing.rude + 1.0 * hearing.interrogation
     cost += sum(1.0 for asked in hearing.asked if asked.repeated)
     cost += sum(0.5 for asked in hearing.asked if not asked.open and state.asked.get(asked.topic_id, 0) > 0)
@@ -77,11 +77,11 @@ def advance(
 
 
 def goals_hold(case: CompiledCase, commitments: Mapping[str, int], tools: tuple[str, ...]) -> bool:
-    """Whether every goal group has a commitment made in time or a final tool called."""
+    """True if every goal group has a commitment made in time or a final tool called."""
     return all(any(goal in commitments or goal in tools for goal in group) for group in case.goals)
 
 
-def _with_questions(known: Mapping[str, tuple[str, ...]], asked: Iterable[Asked]) -> dict[str, tuple[str, ...]]:
+def _with_questions(known: Mapping[str, tuple[str, ...]], asked: Iterable[AskedTopic]) -> dict[str, tuple[str, ...]]:
     fresh = dict(known)
     for each in asked:
         gist = gist_of(each.question)

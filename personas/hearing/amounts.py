@@ -81,7 +81,7 @@ def quantities(text: str) -> tuple[Quantity, ...]:
 
 
 def within(bounds: Amount, text: str) -> bool:
-    """Whether a text names a number within the bounds; one that need not name any may name none."""
+    """True if a text names a number within the bounds; one that need not name any may name none."""
     named = amounts(text)
     if bounds.may_be_missing and not any(_is_near(bounds, amount) for amount in named):
         # "The last two", "the card ending 0418": no figure of the kind that is meant.
@@ -92,13 +92,13 @@ def within(bounds: Amount, text: str) -> bool:
 
 
 def _is_near(bounds: Amount, amount: float) -> bool:
-    """Whether a number may be a figure of the same kind: a quarter of it to four times as much."""
+    """True if a number may be a figure of the same kind: a quarter of it to four times as much."""
     low, high = bounds.at_least or 0.0, bounds.at_most or float("inf")
     return low / 4 <= amount <= high * 4
 
 
 def in_bounds(bounds: Amount, amount: float | None) -> bool:
-    """Whether a figure is within the bounds."""
+    """True if a figure is within the bounds."""
     low = bounds.at_least if bounds.at_least is not None else float("-inf")
     high = bounds.at_most if bounds.at_most is not None else float("inf")
     return amount is not None and low <= amount <= high
@@ -210,5 +210,5 @@ def _spelt_out(text: str) -> Iterator[tuple[float, int]]:
 
 
 def _is_one(before: Sequence[str], scale: str) -> bool:
-    """Whether a scale counts one: "a hundred", but not "half a thousand"."""
+    """True if a scale counts one: "a hundred", but not "half a thousand"."""
     return scale in _COUNTED and before[-1] == "a" and before[-2] not in _FRACTIONS

@@ -1,4 +1,4 @@
-"""What a persona recalls of its background: answers to what a turn asks or offers beside the matter.
+"""Recalls a persona's background: answers to what a turn asks or offers beside the matter.
 
 Nothing of it earns or costs anything, so it is chosen in play alone. It gives way to a topic that is clearly asked
 for and to a promise that the case has an answer to, and comes before an evasion, a repetition and a stock consent.
@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from personas.case.compiled import CompiledCase, CompiledTopic, later_id
 from personas.case.schema import all_hold
 from personas.hearing.hear import gate_open, is_question
-from personas.hearing.heard import Asked, Hearing
+from personas.hearing.heard import AskedTopic, Hearing
 from personas.hearing.state import PersonaState
-from personas.reading.acts import Act, Candidate, Sentence
+from personas.reading.acts import Act, ReadCandidate, Sentence
 from personas.reading.features import is_elliptic
-from personas.text.questions import Form, form_of
+from personas.text.questions import QuestionForm, form_of
 
-__all__ = ["Aside", "Recalled", "aside_of", "may_recall"]
+__all__ = ["BackgroundTurn", "RecalledBackground", "aside_of", "may_recall"]
 
 LIKELY = 0.6
 """Enough where it is likelier than every topic. Below, it was as often wrong as right in blind play."""
@@ -44,7 +44,7 @@ _MAY = (Act.ASK, Act.INVITE, Act.PROPOSE, Act.CHECK)
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class RecalledBackground:
     """Something of its background that a sentence is about."""
 
     id: str
@@ -55,13 +55,13 @@ class Recalled:
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
+class BackgroundTurn:
     """A turn as it is read among topics and background."""
 
-    recalled: tuple[Recalled, ...] = ()
+    recalled: tuple[RecalledBackground, ...] = ()
     topics: Mapping[str, float] = field(default_factory=dict)
     """How likely a sentence asks about a topic, at most."""
-    nearest: Mapping[str, Recalled] = field(default_factory=dict)
+    nearest: Mapping[str, RecalledBackground] = field(default_factory=dict)
     """Per sentence the entry of the background that is next to it, for when nothing else answers it."""
 
 
@@ -82,7 +82,7 @@ def may_recall(hearing: Hearing) -> list[Sentence]:
 
 
 def _asks_consent(sentence: Sentence) -> bool:
-    return is_elliptic(sentence.text) and form_of(sentence.text) is not Form.OPEN
+    return is_elliptic(sentence.text) and form_of(sentence.text) is not QuestionForm.OPEN
 
 
 def aside_of(
@@ -90,9 +90,9 @@ def aside_of(
     state: PersonaState,
     hearing: Hearing,
     said: Sequence[Sentence],
-    found: Sequence[Sequence[Candidate]],
-) -> Aside:
-    """What of the background the sentences bring to mind, each once, in the order of the turn.
+    found: Sequence[Sequence[ReadCandidate]],
+) -> BackgroundTurn:
+    """The part of the background that the sentences bring to mind, each once, in the order of the turn.
 
     Args:
         case: the persona's.
@@ -101,9 +101,9 @@ def aside_of(
         said: the sentences of `may_recall`.
         found: per sentence the topics and the background it may be about, as `Reader.beside` gives them.
     """
-    chosen: dict[str, Recalled] = {}
+    chosen: dict[str, RecalledBackground] = {}
     topics: dict[str, float] = {}
-    nearest: dict[str, Recalled] = {}
+    nearest: dict[str, RecalledBackground] = {}
     for sentence, candidates in zip(said, found, strict=True):
         about = {each.id: each.confidence for each in candidates if each.id in case.by_id}
         topics |= {name: max(likely, topics.get(name, 0.0)) for name, likely in about.items()}
@@ -113,7 +113,7 @@ def aside_of(
         # The author's line first; what any persona could say ("Say that again?") is better than that it cannot tell.
         beside = next((each for each in (own, common) if each and each[0].confidence >= NEAREST), None)
         if beside is not None:
-            nearest[sentence.text] = Recalled(beside[1].id, sentence.text, beside[0].confidence)
+            nearest[sentence.text] = RecalledBackground(beside[1].id, sentence.text, beside[0].confidence)
         # To say its last line again suits any persona and gives nothing new away: no need to be certain.
         again = common is not None and common[1].repeats
         brought = ((own, needed), (common, needed if again else max(needed, CERTAIN)))
@@ -123,19 +123,19 @@ def aside_of(
             continue
         best, entry = found_now
         instead = frozenset(a.topic_id for a in asked if _gives_way(a, state, best, about.get(a.topic_id, 0.0)))
-        chosen[entry.id] = Recalled(entry.id, sentence.text, best.confidence, instead)
-    return Aside(tuple(chosen.values()), topics, nearest)
+        chosen[entry.id] = RecalledBackground(entry.id, sentence.text, best.confidence, instead)
+    return BackgroundTurn(tuple(chosen.values()), topics, nearest)
 
 
-_Found = tuple[Candidate, CompiledTopic] | None
+_Found = tuple[ReadCandidate, CompiledTopic] | None
 
 
 def _likeliest(
-    case: CompiledCase, state: PersonaState, hearing: Hearing, candidates: Iterable[Candidate]
+    case: CompiledCase, state: PersonaState, hearing: Hearing, candidates: Iterable[ReadCandidate]
 ) -> tuple[_Found, _Found]:
     """The likeliest entry that can be said now of the case's own background, and of the common one."""
     own = {entry.id for entry in case.own_background}
-    found: dict[bool, tuple[Candidate, CompiledTopic]] = {}
+    found: dict[bool, tuple[ReadCandidate, CompiledTopic]] = {}
     for each in candidates:
         entry = _ready(case, state, hearing, each.id, again=each.confidence >= LIKELY)
         if entry is not None:
@@ -155,14 +155,14 @@ def _ready(case: CompiledCase, state: PersonaState, hearing: Hearing, name: str,
     return None
 
 
-def _needed(state: PersonaState, asked: Sequence[Asked]) -> float:
-    """How likely it has to be, beside what the sentence was understood as."""
+def _needed(state: PersonaState, asked: Sequence[AskedTopic]) -> float:
+    """The least probability that it needs, beside what the sentence was understood as."""
     if any(each.invited for each in asked):
         return CERTAIN
     untold = max((each.confidence for each in asked if each.topic_id not in state.said), default=LIKELY)
     return max(LIKELY, min(SURE, untold))
 
 
-def _gives_way(asked: Asked, state: PersonaState, best: Candidate, likely: float) -> bool:
-    """Whether what is recalled is said instead of a topic, and not beside it."""
+def _gives_way(asked: AskedTopic, state: PersonaState, best: ReadCandidate, likely: float) -> bool:
+    """True if what is recalled is said instead of a topic, and not beside it."""
     return asked.topic_id in state.said or likely < HARDLY or best.confidence >= asked.confidence + SURER

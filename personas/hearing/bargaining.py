@@ -1,4 +1,4 @@
-"""How a persona takes a figure: yes, no, or a figure of its own that it keeps to.
+"""Bargaining of a persona about a figure: yes, no, or a figure of its own that it keeps to.
 
 Everything follows from the case, the agent's words and the figures before, so whoever replays a transcript finds the
 persona at the same figure as it was in play. Its limit stays a secret: no figure of its own reaches it.
@@ -14,12 +14,12 @@ from enum import StrEnum
 from personas.case.compiled import CompiledCase, CompiledCommitment
 from personas.case.schema import Bargain, all_hold
 from personas.hearing.amounts import resolved
-from personas.hearing.conversation import ConversationState, Offer, Party, Status
+from personas.hearing.conversation import ConversationState, OfferedFigure, OfferStatus, Party
 from personas.hearing.state import PersonaState
 from personas.reading.acts import Act, Sentence, Stance
 from personas.text.wording import content_stems
 
-__all__ = ["Answer", "Dealing", "dealing_of", "figure_of", "offers_after"]
+__all__ = ["AmountAnswer", "FigureRule", "dealing_of", "figure_of", "offers_after"]
 
 PLAUSIBLE = (0.3, 1.35)
 """A number counts as a figure of the bargain from this share of what is asked to that."""
@@ -36,8 +36,8 @@ ROUND = 20
 _REPORTED = (Stance.QUOTED, Stance.PAST, Stance.NEGATED)
 
 
-class Answer(StrEnum):
-    """How a figure is taken."""
+class AmountAnswer(StrEnum):
+    """The reaction to a figure."""
 
     TAKES = "takes"
     SETTLED = "settled"
@@ -50,10 +50,10 @@ class Answer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Dealing:
-    """How the figure of a turn is taken."""
+class FigureRule:
+    """The reaction to the figure of a turn."""
 
-    answer: Answer
+    answer: AmountAnswer
     quote: str
     amount: float
     """What the persona answers with: what is agreed, or what it asks now."""
@@ -62,12 +62,12 @@ class Dealing:
 
     @property
     def makes(self) -> bool:
-        """Whether the agent commits itself to a figure that the persona takes."""
-        return self.answer in (Answer.TAKES, Answer.EARLY)
+        """True if the agent commits itself to a figure that the persona takes."""
+        return self.answer in (AmountAnswer.TAKES, AmountAnswer.EARLY)
 
 
-def dealing_of(case: CompiledCase, state: PersonaState, spoken: Sequence[Sentence]) -> Dealing | None:
-    """How the persona takes the last figure of a turn, or a question of how things stand; None if there is neither."""
+def dealing_of(case: CompiledCase, state: PersonaState, spoken: Sequence[Sentence]) -> FigureRule | None:
+    """React to the last figure of a turn, or to a question of how things stand; None if there is neither."""
     if case.bargain is None:
         return None
     table = _Table(case, case.bargain, state)
@@ -77,16 +77,20 @@ def dealing_of(case: CompiledCase, state: PersonaState, spoken: Sequence[Sentenc
     return table.asked_after(spoken)
 
 
-def offers_after(conversation: ConversationState, dealing: Dealing | None, turn: int) -> tuple[Offer, ...]:
+def offers_after(conversation: ConversationState, dealing: FigureRule | None, turn: int) -> tuple[OfferedFigure, ...]:
     """The figures on the table after a turn."""
-    if dealing is None or dealing.answer in (Answer.SETTLED, Answer.CORRECTS):
+    if dealing is None or dealing.answer in (AmountAnswer.SETTLED, AmountAnswer.CORRECTS):
         return conversation.offers
-    statuses = {Answer.TAKES: Status.ACCEPTED, Answer.EARLY: Status.PROPOSED, Answer.COUNTERS: Status.COUNTERED}
+    statuses = {
+        AmountAnswer.TAKES: OfferStatus.ACCEPTED,
+        AmountAnswer.EARLY: OfferStatus.PROPOSED,
+        AmountAnswer.COUNTERS: OfferStatus.COUNTERED,
+    }
     offers = conversation.offers
     if dealing.offered is not None:
-        offers = (*offers, Offer(Party.AGENT, dealing.offered, statuses[dealing.answer], turn))
-    if dealing.answer is Answer.COUNTERS:
-        offers = (*offers, Offer(Party.PERSONA, dealing.amount, Status.PROPOSED, turn))
+        offers = (*offers, OfferedFigure(Party.AGENT, dealing.offered, statuses[dealing.answer], turn))
+    if dealing.answer is AmountAnswer.COUNTERS:
+        offers = (*offers, OfferedFigure(Party.PERSONA, dealing.amount, OfferStatus.PROPOSED, turn))
     return offers
 
 
@@ -128,29 +132,29 @@ class _Table:
         best = fresh or found
         return best[-1] if best else None
 
-    def taken(self, sentence: Sentence, amount: float) -> Dealing:
-        """How it takes a figure."""
+    def taken(self, sentence: Sentence, amount: float) -> FigureRule:
+        """React to a figure."""
         agreed, quote = self._talk.agreed, sentence.text
         if agreed is not None:
             quotes = sentence.does(Act.RECAP) and amount != agreed
             if quotes or self._is_worse(amount, agreed):
-                return Dealing(Answer.CORRECTS, quote, agreed, amount)
-            return Dealing(Answer.SETTLED if amount == agreed else Answer.TAKES, quote, amount, amount)
+                return FigureRule(AmountAnswer.CORRECTS, quote, agreed, amount)
+            return FigureRule(AmountAnswer.SETTLED if amount == agreed else AmountAnswer.TAKES, quote, amount, amount)
         enough = not self._is_worse(amount, self._limit) or not self._is_worse(amount, self._position)
         if enough and not all_hold(self._closes.after, self._state.said):
-            return Dealing(Answer.EARLY, quote, self._position, amount)
+            return FigureRule(AmountAnswer.EARLY, quote, self._position, amount)
         if enough:
-            return Dealing(Answer.TAKES, quote, amount, amount)
-        return Dealing(Answer.COUNTERS, quote, self._counter(amount), amount)
+            return FigureRule(AmountAnswer.TAKES, quote, amount, amount)
+        return FigureRule(AmountAnswer.COUNTERS, quote, self._counter(amount), amount)
 
-    def asked_after(self, spoken: Sequence[Sentence]) -> Dealing | None:
+    def asked_after(self, spoken: Sequence[Sentence]) -> FigureRule | None:
         """Its answer to "Deal?", or to a question for its figure, where figures were named before."""
         if not self._talk.offers:
             return None
         agreed = self._talk.agreed
         for sentence in spoken:
             if agreed is not None and sentence.does(Act.CHECK) and _is_nod(sentence):
-                return Dealing(Answer.SETTLED, sentence.text, agreed)
+                return FigureRule(AmountAnswer.SETTLED, sentence.text, agreed)
         own, quote = self._talk.last(Party.PERSONA), spoken[-1].text if spoken else ""
         # "Deal." right behind a figure of its own takes that figure, if nothing else is said.
         latest = own is not None and own.turn >= self._state.turn - 1
@@ -158,19 +162,19 @@ class _Table:
             0 < len(spoken) <= NOD and all(map(_is_nod, spoken)) and any(s.does(Act.CHECK, Act.PROPOSE) for s in spoken)
         )
         if agreed is None and own is not None and latest and nods:
-            return Dealing(Answer.TAKES, quote, own.amount, own.amount)
+            return FigureRule(AmountAnswer.TAKES, quote, own.amount, own.amount)
         return self._asked_for_figure(spoken)
 
-    def _asked_for_figure(self, spoken: Sequence[Sentence]) -> Dealing | None:
+    def _asked_for_figure(self, spoken: Sequence[Sentence]) -> FigureRule | None:
         for sentence in spoken:
             if any(each.id in self._bargain.figures for each in sentence.topics[:1]) and sentence.does(Act.ASK):
                 agreed = self._talk.agreed
-                answer = Answer.COUNTERS if agreed is None else Answer.SETTLED
-                return Dealing(answer, sentence.text, self._position if agreed is None else agreed)
+                answer = AmountAnswer.COUNTERS if agreed is None else AmountAnswer.SETTLED
+                return FigureRule(answer, sentence.text, self._position if agreed is None else agreed)
         return None
 
     def _offers(self, sentence: Sentence) -> bool:
-        """Whether the numbers of a sentence may be figures that the agent offers or asks about."""
+        """True if the numbers of a sentence may be figures that the agent offers or asks about."""
         if sentence.stance in _REPORTED and not sentence.does(Act.RECAP, Act.CHECK, Act.PROPOSE):
             return False
         about = max((each.confidence for each in sentence.topics if each.id not in self._bargain.figures), default=0.0)
@@ -209,7 +213,7 @@ class _Table:
 
 
 def _is_nod(sentence: Sentence) -> bool:
-    """Whether it says nothing of its own beside a yes ("Deal?", "Can we shake on that?")."""
+    """True if it says nothing of its own beside a yes ("Deal?", "Can we shake on that?")."""
     vague = all(each.confidence < CLEAR for each in sentence.topics)
     plain = not sentence.does(Act.ASK, Act.EMPATHY, Act.PROCESS) and sentence.stance is not Stance.NEGATED
     return vague and plain and len(content_stems(sentence.text)) <= NOD_WORDS

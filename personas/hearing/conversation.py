@@ -1,4 +1,4 @@
-"""What holds a conversation together: what was offered and how it was taken, what was told last.
+"""State that holds a conversation together: what was offered and how it was taken, what was told last.
 
 Part of `PersonaState`, immutable, and read back from JSON; a state stored before there was one has an empty one.
 """
@@ -12,18 +12,18 @@ from typing import Any
 
 from personas.hearing.measures import Measured
 
-__all__ = ["ConversationState", "Offer", "Party", "Status"]
+__all__ = ["ConversationState", "OfferStatus", "OfferedFigure", "Party"]
 
 
 class Party(StrEnum):
-    """Who made an offer."""
+    """The party that made an offer."""
 
     AGENT = "agent"
     PERSONA = "persona"
 
 
-class Status(StrEnum):
-    """How an offer stands."""
+class OfferStatus(StrEnum):
+    """The state of an offer."""
 
     PROPOSED = "proposed"
     """Nobody has said yes or no: of the agent's, it came too early."""
@@ -33,12 +33,12 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class OfferedFigure:
     """A figure on the table."""
 
     by: Party
     amount: float
-    status: Status
+    status: OfferStatus
     turn: int
 
 
@@ -46,7 +46,7 @@ class Offer:
 class ConversationState:
     """The conversation after the turns so far."""
 
-    offers: tuple[Offer, ...] = ()
+    offers: tuple[OfferedFigure, ...] = ()
     """The figures that were named, the latest last."""
     terms: tuple[str, ...] = ()
     """What else the agent offered, by number and unit ("5 year")."""
@@ -61,9 +61,9 @@ class ConversationState:
     @property
     def agreed(self) -> float | None:
         """The figure that both sides have accepted."""
-        return next((each.amount for each in reversed(self.offers) if each.status is Status.ACCEPTED), None)
+        return next((each.amount for each in reversed(self.offers) if each.status is OfferStatus.ACCEPTED), None)
 
-    def last(self, party: Party) -> Offer | None:
+    def last(self, party: Party) -> OfferedFigure | None:
         """The last offer of a side."""
         return next((each for each in reversed(self.offers) if each.by is party), None)
 
@@ -81,7 +81,8 @@ class ConversationState:
     def from_json(cls, data: Mapping[str, Any]) -> ConversationState:
         """The state that `to_json` wrote."""
         offers = (
-            Offer(Party(each["by"]), each["amount"], Status(each["status"]), each["turn"]) for each in data["offers"]
+            OfferedFigure(Party(each["by"]), each["amount"], OfferStatus(each["status"]), each["turn"])
+            for each in data["offers"]
         )
         given = tuple(map(Measured.from_json, data.get("given", ())))
         return cls(tuple(offers), tuple(data["terms"]), tuple(data["told"]), data["asked_back"], given)

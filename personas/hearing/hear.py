@@ -1,4 +1,4 @@
-"""What a persona hears in an agent turn. Shared by play and by scoring.
+"""Hears an agent turn as a persona does. Shared by play and by scoring.
 
 `hear`, and `advance` after it, are pure functions of the case, the state, the turn and its reading. Nothing in them
 depends on the seed or the temperament but `reserve`, which only ever closes gates; so scoring, which uses reserve 0,
@@ -15,16 +15,16 @@ from personas.case.compiled import CompiledCase, CompiledCommitment, CompiledTop
 from personas.case.schema import RAPPORT_CEILING, Tier, all_hold
 from personas.hearing.advance import goals_hold
 from personas.hearing.amounts import amounts, in_bounds, within
-from personas.hearing.bargaining import Dealing, dealing_of
-from personas.hearing.heard import CHECKS_AT_ONCE, NO_QUESTION, AgentTurn, Asked, Heard, Hearing, gist_of
+from personas.hearing.bargaining import FigureRule, dealing_of
+from personas.hearing.heard import CHECKS_AT_ONCE, NO_QUESTION, AgentTurn, AskedTopic, HeardCommitment, Hearing, gist_of
 from personas.hearing.state import PersonaState
 from personas.hearing.summary import misquoted
 from personas.hearing.tasks import Task, task_of
-from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
-from personas.text.questions import Form, form_of
+from personas.reading.acts import Act, ReadCandidate, Reading, Sentence, Stance
+from personas.text.questions import QuestionForm, form_of
 from personas.text.wording import content_stems, overlap
 
-__all__ = ["gate_open", "hear", "is_new", "is_question"]
+__all__ = ["BINDING", "MADE", "gate_open", "hear", "is_new", "is_question"]
 
 ASKED = 0.45
 """A sentence asks about a topic from this probability on; about a second one from `ALSO_ASKED` on."""
@@ -81,7 +81,7 @@ INTERROGATION_LOSS = 0.5
 
 
 def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Reading, reserve: float = 0.0) -> Hearing:
-    """What the persona hears in a turn that was read."""
+    """Return a turn that was read, as the persona hears it."""
     unclear = _unclear(reading, turn)
     spoken = _to_the_persona(reading)
     rude = reading.any(Act.RUDE)
@@ -91,7 +91,7 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
     found = [(sentence, _meant(sentence, topics, state)) for sentence, topics in _asked_about(spoken, state)]
     interrogation = _is_interrogation(found)
     rapport = _rapport(state, empathy, rude=rude, interrogation=interrogation)
-    asked: dict[str, Asked] = {}
+    asked: dict[str, AskedTopic] = {}
     restated = {s.text for s in spoken if s.does(Act.RECAP, Act.CHECK)}
     for sentence, topics in found:
         for each in _without_substitutes(case, topics, state, rapport, reserve):
@@ -100,7 +100,7 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
                 again = each.confidence >= BY_NAME and sentence.text not in restated and topic.id in state.said
                 repeated = again and _was_asked(gist_of(sentence.text), state.asked_as.get(topic.id, ()))
                 is_open = gate_open(topic, state, rapport, reserve)
-                asked[topic.id] = Asked(topic.id, sentence.text, each.confidence, is_open, repeated)
+                asked[topic.id] = AskedTopic(topic.id, sentence.text, each.confidence, is_open, repeated)
     task = None if rude else _set(case, state, spoken, asked)
     asked = _asked_beside(task, asked)
     found = [(s, topics if task is None else [c for c in topics if c.id in asked]) for s, topics in found]
@@ -154,7 +154,7 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
 
 
 def _set(
-    case: CompiledCase, state: PersonaState, spoken: Sequence[Sentence], asked: Mapping[str, Asked]
+    case: CompiledCase, state: PersonaState, spoken: Sequence[Sentence], asked: Mapping[str, AskedTopic]
 ) -> Task | None:
     """The task that the turn sets; what the case holds about its own numbers comes before one with these."""
     task = task_of(case, state, spoken)
@@ -162,7 +162,7 @@ def _set(
     return None if held else task
 
 
-def _asked_beside(task: Task | None, asked: dict[str, Asked]) -> dict[str, Asked]:
+def _asked_beside(task: Task | None, asked: dict[str, AskedTopic]) -> dict[str, AskedTopic]:
     """What is asked beside a task: its new numbers ask for none of the old results."""
     if task is None:
         return asked
@@ -175,7 +175,7 @@ def _unclear(reading: Reading, turn: AgentTurn) -> bool:
     return reading.legibility < LEGIBLE or not reading.readable or reading.is_list
 
 
-def _settled(case: CompiledCase, state: PersonaState, turn: AgentTurn, heard: Iterable[Heard]) -> bool:
+def _settled(case: CompiledCase, state: PersonaState, turn: AgentTurn, heard: Iterable[HeardCommitment]) -> bool:
     made = {**state.commitments, **{each.commitment_id: 0 for each in heard if not each.early}}
     return bool(case.goals) and (state.goals_met is not None or goals_hold(case, made, (*state.tools, *turn.tools)))
 
@@ -193,9 +193,9 @@ def _to_the_persona(reading: Reading) -> tuple[Sentence, ...]:
     )
 
 
-def _asked_about(spoken: Iterable[Sentence], state: PersonaState) -> Iterator[tuple[Sentence, list[Candidate]]]:
+def _asked_about(spoken: Iterable[Sentence], state: PersonaState) -> Iterator[tuple[Sentence, list[ReadCandidate]]]:
     """Per sentence what it asks about. A question may be about what was proposed just before it."""
-    task: Candidate | None = None
+    task: ReadCandidate | None = None
     offered = False
     for sentence in spoken:
         topics = list(_topics(sentence, state, offered=offered))
@@ -210,8 +210,8 @@ def _asked_about(spoken: Iterable[Sentence], state: PersonaState) -> Iterator[tu
             offered = offered or any(each.confidence >= LIKELIER_MADE for each in sentence.commitments[:1])
 
 
-def _topics(sentence: Sentence, state: PersonaState, *, offered: bool = False) -> Iterator[Candidate]:
-    """What a sentence asks about, an untold topic before a told one.
+def _topics(sentence: Sentence, state: PersonaState, *, offered: bool = False) -> Iterator[ReadCandidate]:
+    """The topics that a sentence asks about, an untold one before a told one.
 
     Behind an offer ("Would that be enough for the two of you?") a question has to be the clearer.
     """
@@ -237,12 +237,12 @@ def _topics(sentence: Sentence, state: PersonaState, *, offered: bool = False) -
 
 
 def _is_bare(sentence: Sentence) -> bool:
-    """Whether it says nothing of its own ("What do you get?"): what it is about was said just before it."""
+    """True if it says nothing of its own ("What do you get?"): what it is about was said just before it."""
     return not content_stems(sentence.text)
 
 
-def _meant(sentence: Sentence, topics: list[Candidate], state: PersonaState) -> list[Candidate]:
-    """What a sentence asks about; one that asks again about what the persona did not understand is taken to mean it."""
+def _meant(sentence: Sentence, topics: list[ReadCandidate], state: PersonaState) -> list[ReadCandidate]:
+    """The topics that a sentence asks about; one that asks again about what was not understood is taken to mean it."""
     if topics or not sentence.does(Act.ASK, Act.INVITE) or sentence.does(Act.RUDE):
         return topics
     least = max(UNSURE, INSTEAD * max((each.confidence for each in sentence.topics), default=0.0))
@@ -256,12 +256,12 @@ def _wondered(spoken: Sequence[Sentence]) -> tuple[str, ...]:
     return () if best is None else tuple(each.id for each in best.topics[:2] if each.confidence >= UNSURE)
 
 
-def _stands_alone(topics: Sequence[Candidate]) -> bool:
+def _stands_alone(topics: Sequence[ReadCandidate]) -> bool:
     return len(topics) == 1 or (len(topics) > 1 and topics[0].confidence >= 3 * topics[1].confidence)
 
 
 def _asks(sentence: Sentence) -> bool:
-    """Whether it asks for something; one that does nothing that was recognised, or only proposes, by its question mark.
+    """True if it asks for something; one that does nothing that was recognised, or only proposes, by its question mark.
 
     "Could you turn it over and read out the code?" proposes, but asks for a fact before it promises anything.
     """
@@ -272,15 +272,15 @@ def _asks(sentence: Sentence) -> bool:
     return is_question(sentence) and (not sentence.acts or requests)
 
 
-def _is_interrogation(found: Sequence[tuple[Sentence, list[Candidate]]]) -> bool:
-    """Whether it asks more than anybody answers at once: a few checks for a yes or a no are no trouble."""
+def _is_interrogation(found: Sequence[tuple[Sentence, list[ReadCandidate]]]) -> bool:
+    """True if it asks more than anybody answers at once: a few checks for a yes or a no are no trouble."""
     asking = [(sentence, topics) for sentence, topics in found if topics]
-    checks = all(form_of(sentence.text) is Form.POLAR for sentence, _ in asking)
+    checks = all(form_of(sentence.text) is QuestionForm.POLAR for sentence, _ in asking)
     return _new_questions(topics for _, topics in asking) > (CHECKS_AT_ONCE if checks else QUESTIONS_A_TURN)
 
 
-def _new_questions(found: Iterable[list[Candidate]]) -> int:
-    """How many sentences ask about something that none before them asks about."""
+def _new_questions(found: Iterable[list[ReadCandidate]]) -> int:
+    """The number of sentences that ask about something that none before them asks about."""
     seen: set[str] = set()
     count = 0
     for topics in found:
@@ -297,8 +297,8 @@ def _invited(  # noqa: PLR0917 (what an invitation rests on)
     rapport: float,
     reserve: float,
     warm: bool,
-) -> Iterator[Asked]:
-    """What an open invitation brings out: the things the persona would tell next.
+) -> Iterator[AskedTopic]:
+    """The topics that an open invitation brings out: the things the persona would tell next.
 
     What is asked beside it comes first, then what the invitation is clearly about, then, early in the talk, what the
     persona came to say, then what the invitation may be about, and the rest of its story in the order of the case.
@@ -320,18 +320,18 @@ def _invited(  # noqa: PLR0917 (what an invitation rests on)
     plain = [t for t in ranked if t.tier is not Tier.RAPPORT]
     length = STORY_BEGINS if begins else STORY_GOES_ON
     for topic in (*trusted, *plain[:length]):
-        yield Asked(topic.id, inviting[0].text, likely.get(topic.id, 0.0), open=True, repeated=False, invited=True)
+        yield AskedTopic(topic.id, inviting[0].text, likely.get(topic.id, 0.0), open=True, repeated=False, invited=True)
 
 
 def _nearly_asks(sentence: Sentence) -> bool:
-    """Whether a question is about something in the case if it is about anything."""
+    """True if a question is about something in the case if it is about anything."""
     asks = sentence.does(Act.ASK) and not sentence.does(Act.INVITE, Act.CHECK)
     return asks and bool(sentence.topics) and sentence.topics[0].confidence >= UNSURE
 
 
 def _taken_up_again(
     case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence], rapport: float, reserve: float
-) -> Iterator[Asked]:
+) -> Iterator[AskedTopic]:
     """One thing that it was asked for last, held back, and says now that it has met with sympathy.
 
     What was asked for longer ago would come out of the blue.
@@ -340,22 +340,22 @@ def _taken_up_again(
     for topic in case.topics:
         held_back = topic.tier is Tier.RAPPORT and topic.id in state.unanswered and topic.id not in state.said
         if held_back and gate_open(topic, state, rapport, reserve):
-            yield Asked(topic.id, quote, 0.0, open=True, repeated=False, invited=True)
+            yield AskedTopic(topic.id, quote, 0.0, open=True, repeated=False, invited=True)
             return
 
 
-def _is_left_open(sentence: Sentence, topics: list[Candidate]) -> bool:
-    """Whether it is a question of its own that nothing in the case was taken for."""
+def _is_left_open(sentence: Sentence, topics: list[ReadCandidate]) -> bool:
+    """True if it is a question of its own that nothing in the case was taken for."""
     return sentence.does(Act.ASK) and not sentence.does(Act.CHECK, *NO_QUESTION) and not topics
 
 
-def _is_stray(sentence: Sentence, topics: list[Candidate]) -> bool:
-    """Whether it asks for something that the case holds nothing about."""
+def _is_stray(sentence: Sentence, topics: list[ReadCandidate]) -> bool:
+    """True if it asks for something that the case holds nothing about."""
     best = max((each.confidence for each in sentence.topics), default=0.0)
     return sentence.does(Act.ASK) and not sentence.does(Act.INVITE, Act.CHECK) and not topics and best < UNSURE
 
 
-def _between(sentence: Sentence, topics: list[Candidate]) -> tuple[str, str] | None:
+def _between(sentence: Sentence, topics: list[ReadCandidate]) -> tuple[str, str] | None:
     """The two topics it may ask about, where neither is likely enough."""
     if topics or not sentence.does(Act.ASK) or len(sentence.topics) < 2:
         return None
@@ -363,9 +363,9 @@ def _between(sentence: Sentence, topics: list[Candidate]) -> tuple[str, str] | N
     return (first.id, second.id) if first.confidence >= UNSURE and 2 * second.confidence >= first.confidence else None
 
 
-def _commitments(case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence]) -> Iterator[Heard]:
+def _commitments(case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence]) -> Iterator[HeardCommitment]:
     by_id = {commitment.id: commitment for commitment in case.commitments}
-    best: dict[str, tuple[Candidate, Sentence]] = {}
+    best: dict[str, tuple[ReadCandidate, Sentence]] = {}
     for sentence in spoken:
         for number, each in enumerate(sentence.commitments):
             likely = number == 0 and each.confidence >= LIKELY_MADE and _only_proposes(sentence)
@@ -377,12 +377,12 @@ def _commitments(case: CompiledCase, state: PersonaState, spoken: Iterable[Sente
         early = not all_hold(by_id[name].after, state.said)
         binding = _binds(by_id[name], each, sentence)
         sure = each.confidence >= (CLEARLY_MADE if name in case.came_for else SURELY_MADE)
-        yield Heard(name, sentence.text, early, binding, sure=sure, confidence=each.confidence)
+        yield HeardCommitment(name, sentence.text, early, binding, sure=sure, confidence=each.confidence)
 
 
 def _with_figure(
-    case: CompiledCase, state: PersonaState, heard: Iterable[Heard], dealing: Dealing | None
-) -> Iterator[Heard]:
+    case: CompiledCase, state: PersonaState, heard: Iterable[HeardCommitment], dealing: FigureRule | None
+) -> Iterator[HeardCommitment]:
     """The commitments of a turn; an acceptable figure makes the one that closes the bargain, however it is written."""
     closes = case.bargain.closes if case.bargain else ""
     bounds = next((each.amount for each in case.commitments if each.id == closes), None)
@@ -393,16 +393,16 @@ def _with_figure(
     rest = [each for each in heard if each.commitment_id != closes]
     clear = next((each for each in rest if each.quote == dealing.quote and _has_amount(case, each)), None)
     after = next(each.after for each in case.commitments if each.id == closes)
-    yield Heard(closes, dealing.quote, early=not all_hold(after, state.said), binding=False, taken=True)
+    yield HeardCommitment(closes, dealing.quote, early=not all_hold(after, state.said), binding=False, taken=True)
     yield from (each for each in rest if each is not clear)
 
 
-def _has_amount(case: CompiledCase, heard: Heard) -> bool:
-    """Whether it is a commitment to another figure."""
+def _has_amount(case: CompiledCase, heard: HeardCommitment) -> bool:
+    """True if it is a commitment to another figure."""
     return any(each.id == heard.commitment_id and each.amount is not None for each in case.commitments)
 
 
-def _haggling(case: CompiledCase, spoken: Iterable[Sentence], heard: Iterable[Heard]) -> str | None:
+def _haggling(case: CompiledCase, spoken: Iterable[Sentence], heard: Iterable[HeardCommitment]) -> str | None:
     """A sentence that surely makes an offer, but with a figure outside the bounds of all that it may be."""
     bounded = {each.id: each for each in case.commitments if each.amount is not None}
     made = {each.quote for each in heard if each.commitment_id in bounded}
@@ -422,19 +422,19 @@ def _may_make(commitment: CompiledCommitment, sentence: Sentence) -> bool:
     return commitment.amount is None or within(commitment.amount, sentence.text)
 
 
-def _binds(commitment: CompiledCommitment, found: Candidate, sentence: Sentence) -> bool:
-    """Whether it may cost the agent: the whole sentence says it, as the agent's own word to the persona."""
+def _binds(commitment: CompiledCommitment, found: ReadCandidate, sentence: Sentence) -> bool:
+    """True if it may cost the agent: the whole sentence says it, as the agent's own word to the persona."""
     asserted = sentence.stance in (Stance.ASSERTED, Stance.NONE, Stance.OTHER)
     return found.confidence >= BINDING and asserted and (commitment.also_questions or not is_question(sentence))
 
 
 def is_question(sentence: Sentence) -> bool:
-    """Whether it ends with a question mark."""
+    """True if it ends with a question mark."""
     return sentence.text.rstrip("\"') ").endswith("?")
 
 
 def _off_topic(reading: Reading, *, asked: bool, heard: bool, invites: bool) -> bool:
-    """Whether the turn is small talk about another matter and nothing else."""
+    """True if the turn is small talk about another matter and nothing else."""
     if asked or heard or invites:
         return False
     substance = (Act.ASK, Act.INVITE, Act.PROPOSE, Act.INFORM, Act.RECAP, Act.EMPATHY, Act.CHECK, Act.PROCESS)
@@ -444,7 +444,7 @@ def _off_topic(reading: Reading, *, asked: bool, heard: bool, invites: bool) -> 
 
 
 def _says_goodbye(spoken: Iterable[Sentence], *, asked: bool) -> bool:
-    """Whether it takes its leave: who asks something after it stays."""
+    """True if it takes its leave: who asks something after it stays."""
     closes = asks = -1
     for number, sentence in enumerate(spoken):
         closes = number if sentence.does(Act.CLOSE) else closes
@@ -457,7 +457,7 @@ def _consoling(spoken: Iterable[Sentence]) -> Iterator[str]:
 
 
 def gate_open(topic: CompiledTopic, state: PersonaState, rapport: float, reserve: float) -> bool:
-    """Whether the persona may answer a question about the topic in the coming turn."""
+    """True if the persona may answer a question about the topic in the coming turn."""
     if topic.tier is Tier.UNKNOWN:
         return False
     if topic.id in state.said or topic.tier is Tier.VOLUNTEERED:
@@ -470,8 +470,8 @@ def gate_open(topic: CompiledTopic, state: PersonaState, rapport: float, reserve
 
 
 def _without_substitutes(
-    case: CompiledCase, topics: Sequence[Candidate], state: PersonaState, rapport: float, reserve: float
-) -> Iterator[Candidate]:
+    case: CompiledCase, topics: Sequence[ReadCandidate], state: PersonaState, rapport: float, reserve: float
+) -> Iterator[ReadCandidate]:
     """The topics that a sentence asks about, without those that the persona would only tell for another.
 
     What takes more trust, it evades: to speak of something that is less likely meant would be no answer.
@@ -491,7 +491,7 @@ def _rapport(state: PersonaState, empathy: str | None, *, rude: bool, interrogat
 
 
 def _was_asked(question: str, earlier: Iterable[str]) -> bool:
-    """Whether a question was asked before in the same words, or all but the same."""
+    """True if a question was asked before in the same words, or all but the same."""
     words = _words(question)
     return any(2 * len(words & seen) > SAME_QUESTION * (len(words) + len(seen)) for seen in map(_words, earlier))
 
@@ -501,5 +501,5 @@ def _words(gist: str) -> set[str]:
 
 
 def is_new(phrase: str, heard: Iterable[str]) -> bool:
-    """Whether a sympathetic phrase has not been heard in the same or nearly the same words."""
+    """True if a sympathetic phrase has not been heard in the same or nearly the same words."""
     return not any(phrase == seen or overlap(phrase, seen) >= SAME_PHRASE for seen in heard)

@@ -1,16 +1,25 @@
-"""What a persona hears: the types of a turn as it understands it, in the state of the conversation."""
+"""Types of a turn as a persona understands it, in the state of the conversation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from personas.hearing.bargaining import Dealing
+from personas.hearing.bargaining import FigureRule
 from personas.hearing.tasks import Task
 from personas.reading.acts import Act, Reading, Sentence, Stance
-from personas.text.questions import Form, form_of
+from personas.text.questions import QuestionForm, form_of
 from personas.text.wording import content_words
 
-__all__ = ["CHECKS_AT_ONCE", "NO_QUESTION", "AgentTurn", "Asked", "Heard", "Hearing", "credits_of", "gist_of"]
+__all__ = [
+    "CHECKS_AT_ONCE",
+    "NO_QUESTION",
+    "AgentTurn",
+    "AskedTopic",
+    "HeardCommitment",
+    "Hearing",
+    "credits_of",
+    "gist_of",
+]
 
 NO_QUESTION = (Act.PROPOSE, Act.SOCIAL, Act.PROCESS, Act.RECAP, Act.GREET, Act.EMPATHY)
 """What also does this is answered as such: "Shall I book these?" asks for a yes, not for knowledge."""
@@ -35,7 +44,7 @@ class AgentTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedTopic:
     """A topic of the case that the turn asks about."""
 
     topic_id: str
@@ -50,7 +59,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class HeardCommitment:
     """A commitment the agent made."""
 
     commitment_id: str
@@ -71,8 +80,8 @@ class Hearing:
     """One agent turn as the persona understands it."""
 
     reading: Reading
-    asked: tuple[Asked, ...] = ()
-    commitments: tuple[Heard, ...] = ()
+    asked: tuple[AskedTopic, ...] = ()
+    commitments: tuple[HeardCommitment, ...] = ()
     unsure: tuple[str, str] | None = None
     """Two topics between which the persona cannot tell what is asked."""
     wonders: tuple[str, ...] = ()
@@ -81,7 +90,7 @@ class Hearing:
     """A sentence that offers a figure for which the case has no commitment."""
     misquoted: str | None = None
     """A topic told before that it repeats with another number."""
-    dealing: Dealing | None = None
+    dealing: FigureRule | None = None
     """How its figure is taken, or the answer to how things stand, where the case has a bargain."""
     task: Task | None = None
     """Something to be worked out on numbers of the agent's, where the persona has a skill for it."""
@@ -103,30 +112,30 @@ class Hearing:
     farewell: bool = False
 
     @property
-    def answered(self) -> tuple[Heard, ...]:
+    def answered(self) -> tuple[HeardCommitment, ...]:
         """The commitments that are likely enough to be answered."""
         return tuple(heard for heard in self.commitments if heard.sure)
 
     @property
     def checks(self) -> int:
-        """How many topics it asks about with questions for a yes or a no."""
-        return len({a.topic_id for a in self.asked if not a.invited and form_of(a.question) is Form.POLAR})
+        """The number of topics it asks about with questions for a yes or a no."""
+        return len({a.topic_id for a in self.asked if not a.invited and form_of(a.question) is QuestionForm.POLAR})
 
     @property
     def proposal(self) -> bool:
-        """Whether it proposes something the case has no commitment for."""
+        """True if it proposes something the case has no commitment for."""
         return not self.answered and any(
             s.does(Act.PROPOSE) and s.stance in (Stance.ASSERTED, Stance.ASKED, Stance.OPTION) for s in self._spoken
         )
 
     @property
     def opens_up(self) -> bool:
-        """Whether the persona tells something of its own accord."""
+        """True if the persona tells something of its own accord."""
         return any(asked.invited for asked in self.asked)
 
     @property
     def checks_in(self) -> bool:
-        """Whether it asks for consent, or whether the persona follows."""
+        """True if it asks for consent, or whether the persona follows."""
         return any(s.does(Act.CHECK) for s in self._spoken)
 
     @property

@@ -1,4 +1,4 @@
-"""What a persona remembers between turns: an immutable record that survives a JSON round trip.
+"""The memory of a persona between turns: an immutable record that survives a JSON round trip.
 
 It holds ids, counts and digests, no line of the conversation. Its repr shows the turn only, because the ids
 of facts are private.

@@ -1,4 +1,4 @@
-"""Whether a summary gets a number wrong that the persona has told: "so that was the 14th?", "five of them a day?"."""
+"""Finds numbers that a summary gets wrong though the persona has told them: "so that was the 14th?", "five a day?"."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from personas.case.compiled import CompiledCase
 from personas.hearing.amounts import DAY, WEEKDAY, counted_in
 from personas.hearing.state import PersonaState
 from personas.reading.acts import Act, Sentence
-from personas.text.questions import Form, form_of
+from personas.text.questions import QuestionForm, form_of
 
 __all__ = ["misquoted", "named_in_offers"]
 
@@ -25,7 +25,7 @@ def misquoted(case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence
                 told.setdefault(unit, {}).setdefault(name, set()).add(value)
     offered = set(state.conversation.terms)
     for sentence in spoken:
-        checks = sentence.does(Act.RECAP, Act.CHECK) or form_of(sentence.text) is Form.POLAR
+        checks = sentence.does(Act.RECAP, Act.CHECK) or form_of(sentence.text) is QuestionForm.POLAR
         if sentence.does(Act.PROPOSE) or not checks:
             continue
         named = counted_in(sentence.text)
@@ -49,7 +49,7 @@ def _sums(values: set[float]) -> set[float]:
 
 
 def named_in_offers(spoken: Iterable[Sentence]) -> Iterator[str]:
-    """What the agent offers or settles, by number and unit."""
+    """The figures that the agent offers or settles, by number and unit."""
     for sentence in spoken:
         if sentence.does(Act.PROPOSE):
             yield from (f"{value:g} {unit}" for value, unit in counted_in(sentence.text))

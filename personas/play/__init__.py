@@ -1,1 +1,1 @@
-"""What a persona does and says."""
+"""Acts and speaks for a persona."""

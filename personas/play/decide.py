@@ -13,14 +13,14 @@ from functools import partial
 from personas.case.compiled import CompiledCase, CompiledCommitment
 from personas.case.schema import Tier
 from personas.case.temperament import Temperament
-from personas.hearing.background import BESIDE_ANSWER, Aside, Recalled
-from personas.hearing.bargaining import Answer
+from personas.hearing.background import BESIDE_ANSWER, BackgroundTurn, RecalledBackground
+from personas.hearing.bargaining import AmountAnswer
 from personas.hearing.hear import ASKED, BY_NAME, UNSURE, is_question
-from personas.hearing.heard import CHECKS_AT_ONCE, NO_QUESTION, AgentTurn, Asked, Hearing
+from personas.hearing.heard import CHECKS_AT_ONCE, NO_QUESTION, AgentTurn, AskedTopic, Hearing
 from personas.hearing.state import PersonaState
 from personas.hearing.tasks import Task, last_task
 from personas.play.guard import gives_away
-from personas.play.move import COMPLIANT, FIGURES, REACTIONS, TELLING, Kind, Move
+from personas.play.move import COMPLIANT, FIGURES, REACTIONS, TELLING, Move, MoveKind
 from personas.play.reactions import (
     asks_back,
     closing_of,
@@ -33,11 +33,11 @@ from personas.play.reactions import (
 )
 from personas.reading.acts import Act, Sentence
 from personas.reading.features import is_elliptic
-from personas.text.questions import Form, form_of
+from personas.text.questions import QuestionForm, form_of
 from personas.text.sentences import sentences
 from personas.text.wording import content_stems
 
-NOTHING_ASIDE = Aside()
+NOTHING_ASIDE = BackgroundTurn()
 MAX_SENTENCES = 4
 MAX_AT_LENGTH = 6
 """A promise heard beside a question is not passed over: the reaction to it may make the reply this long."""
@@ -51,7 +51,7 @@ def decide(
     hearing: Hearing,
     *,
     after: PersonaState,
-    aside: Aside = NOTHING_ASIDE,
+    aside: BackgroundTurn = NOTHING_ASIDE,
 ) -> tuple[Move, ...]:
     """The moves of a reply.
 
@@ -59,28 +59,36 @@ def decide(
     topics and background.
     """
     if after.annoyance >= temperament.patience:
-        return (Move(Kind.LEAVING),)
+        return (Move(MoveKind.LEAVING),)
     if hearing.unclear and aside.recalled and not hearing.rude:
         return _recalled(case, state, aside.recalled[0])
     if hearing.unclear:
-        return (Move(Kind.HURT if hearing.rude else Kind.NOT_UNDERSTOOD),)
+        return (Move(MoveKind.HURT if hearing.rude else MoveKind.NOT_UNDERSTOOD),)
     told_first = _volunteered(case, state)
     answers = _answers(case, temperament, state, hearing, aside)
-    if hearing.empathy and answers == (Move(Kind.UNKNOWN),):
+    if hearing.empathy and answers == (Move(MoveKind.UNKNOWN),):
         # Sympathy is not passed over for a question that it cannot answer, nor the question for sympathy.
-        answers = (Move(Kind.WARMED), *answers)
+        answers = (Move(MoveKind.WARMED), *answers)
     if hearing.dealing is not None and case.bargain is not None:
         # Its figure is the answer to who asks for one: what it would put off or say again is not said beside it.
-        idle = {Kind.WITHHELD, Kind.AGAIN, Kind.NO_MORE, Kind.TIRED, Kind.CONFIRMS, Kind.UNKNOWN, Kind.ASKS_BACK}
-        idle |= {Kind.PARTIAL} if hearing.dealing.answer is not Answer.COUNTERS else set()
+        idle = {
+            MoveKind.WITHHELD,
+            MoveKind.AGAIN,
+            MoveKind.NO_MORE,
+            MoveKind.TIRED,
+            MoveKind.CONFIRMS,
+            MoveKind.UNKNOWN,
+            MoveKind.ASKS_BACK,
+        }
+        idle |= {MoveKind.PARTIAL} if hearing.dealing.answer is not AmountAnswer.COUNTERS else set()
         answers = tuple(m for m in answers if m.kind not in idle or m.about not in ("", *case.bargain.figures))
     reactions = reactions_to(case, state, turn, hearing, answers)
-    if any(move.kind in (Kind.REPLY, Kind.REPLY_EARLY) for move in reactions):
+    if any(move.kind in (MoveKind.REPLY, MoveKind.REPLY_EARLY) for move in reactions):
         # An offer names again what the persona has told: that is no question, unless it clearly is one.
         asked = {each.topic_id for each in hearing.asked if each.confidence >= BY_NAME and _is_asked(hearing, each)}
-        answers = tuple(m for m in answers if m.kind is not Kind.AGAIN or m.about in asked)
-        answers = tuple(m for m in answers if m.kind is not Kind.NO_MORE)
-    if reactions and not answers and not any(move.kind in FIGURES | {Kind.HESITATES} for move in reactions):
+        answers = tuple(m for m in answers if m.kind is not MoveKind.AGAIN or m.about in asked)
+        answers = tuple(m for m in answers if m.kind is not MoveKind.NO_MORE)
+    if reactions and not answers and not any(move.kind in FIGURES | {MoveKind.HESITATES} for move in reactions):
         # What it was asked last is not passed over for what was promised before.
         reactions = (*reactions, *left_open(hearing))
     # Thanks for kindness come at once, everything else in the order of the turn.
@@ -91,15 +99,15 @@ def decide(
     closing = closing_of(case, state, hearing, after, body)
     if closing is not None:
         # Last words follow what was asked for and offered, but no small talk.
-        said_before = told_first if closing is Kind.WAIT else ()
+        said_before = told_first if closing is MoveKind.WAIT else ()
         meant = tuple(move for move in body if move.kind not in COMPLIANT)
-        times = state.farewells if closing is Kind.GOODBYE else 0
+        times = state.farewells if closing is MoveKind.GOODBYE else 0
         return (*_fit(case, (*said_before, *meant), MAX_SENTENCES - 1, wanted), Move(closing, nth=times))
     manner = _manner(hearing)
     # The answer to an invitation, and to a greeting, is what it came to say.
     small = () if body or manner or (told_first and hearing.invites) else small_talk(state, hearing)
     if told_first:
-        small = tuple(move for move in small if move.kind in (Kind.GREETS, Kind.WARMED, Kind.CONSENTS))
+        small = tuple(move for move in small if move.kind in (MoveKind.GREETS, MoveKind.WARMED, MoveKind.CONSENTS))
     small, body = _attended(case, state, hearing, aside, small, body)
     # Who opens up says more than who only answers.
     length = MAX_AT_LENGTH if hearing.opens_up else MAX_SENTENCES
@@ -110,7 +118,7 @@ def _attended(  # noqa: PLR0917 (what is said, and what it answers)
     case: CompiledCase,
     state: PersonaState,
     hearing: Hearing,
-    aside: Aside,
+    aside: BackgroundTurn,
     small: tuple[Move, ...],
     body: tuple[Move, ...],
 ) -> tuple[tuple[Move, ...], tuple[Move, ...]]:
@@ -126,23 +134,31 @@ def _attended(  # noqa: PLR0917 (what is said, and what it answers)
     if nearest is not None and (nearest.confidence >= BESIDE_ANSWER or (not answers and left.does(Act.ASK))):
         fits = _recalled(case, state, nearest)
         return _without(small, IDLE), (*_without(body, IDLE), *fits)
-    if form_of(left.text) is not Form.OPEN or all(move.kind not in CONSENT for move in (*small, *body)):
+    if form_of(left.text) is not QuestionForm.OPEN or all(move.kind not in CONSENT for move in (*small, *body)):
         return small, body
-    return _without(small, CONSENT), (*_without(body, CONSENT), Move(Kind.UNKNOWN))
+    return _without(small, CONSENT), (*_without(body, CONSENT), Move(MoveKind.UNKNOWN))
 
 
 CONSENT = frozenset(
-    {Kind.AGREES, Kind.HESITATES, Kind.EITHER, Kind.CONSENTS, Kind.CONFIRMS, Kind.FOLLOWING, Kind.CHATS}
+    {
+        MoveKind.AGREES,
+        MoveKind.HESITATES,
+        MoveKind.EITHER,
+        MoveKind.CONSENTS,
+        MoveKind.CONFIRMS,
+        MoveKind.FOLLOWING,
+        MoveKind.CHATS,
+    }
 )
 """What answers no question for something."""
-IDLE = CONSENT | {Kind.UNKNOWN, Kind.ASKS_BACK, Kind.NO_MORE, Kind.NO_RUSH, Kind.WELCOMES}
+IDLE = CONSENT | {MoveKind.UNKNOWN, MoveKind.ASKS_BACK, MoveKind.NO_MORE, MoveKind.NO_RUSH, MoveKind.WELCOMES}
 
 
-def _without(moves: tuple[Move, ...], kinds: Container[Kind]) -> tuple[Move, ...]:
+def _without(moves: tuple[Move, ...], kinds: Container[MoveKind]) -> tuple[Move, ...]:
     return tuple(move for move in moves if move.kind not in kinds)
 
 
-def _left(case: CompiledCase, hearing: Hearing, aside: Aside, body: tuple[Move, ...]) -> Sentence | None:
+def _left(case: CompiledCase, hearing: Hearing, aside: BackgroundTurn, body: tuple[Move, ...]) -> Sentence | None:
     """The last question of the turn that nothing answers, if there is one."""
     said = {move.about for move in body if move.kind not in IDLE}
     answered = {each.question for each in hearing.asked if each.topic_id in said}
@@ -160,17 +176,17 @@ def _left(case: CompiledCase, hearing: Hearing, aside: Aside, body: tuple[Move, 
 
 def _manner(hearing: Hearing) -> tuple[Move, ...]:
     if hearing.rude:
-        return (Move(Kind.HURT),)
-    return (Move(Kind.TOO_MANY),) if hearing.interrogation else ()
+        return (Move(MoveKind.HURT),)
+    return (Move(MoveKind.TOO_MANY),) if hearing.interrogation else ()
 
 
-def _is_asked(hearing: Hearing, asked: Asked) -> bool:
+def _is_asked(hearing: Hearing, asked: AskedTopic) -> bool:
     return any(s.does(Act.ASK) and not s.does(*NO_QUESTION) for s in hearing.saying(asked.question))
 
 
 def _volunteered(case: CompiledCase, state: PersonaState) -> tuple[Move, ...]:
-    """What the opening left out of the things the persona comes to say."""
-    return tuple(Move(Kind.VOLUNTEER, topic.id) for topic in case.volunteered if topic.id not in state.said)
+    """The things that the persona comes to say and its opening left out."""
+    return tuple(Move(MoveKind.VOLUNTEER, topic.id) for topic in case.volunteered if topic.id not in state.said)
 
 
 # --- answers to questions and invitations ------------------------------------------------------------------
@@ -181,14 +197,14 @@ def _answers(
     temperament: Temperament,
     state: PersonaState,
     hearing: Hearing,
-    aside: Aside,
+    aside: BackgroundTurn,
 ) -> tuple[Move, ...]:
     """Answers in the order asked, no more than the persona tells at once."""
     pressed = hearing.rude or hearing.interrogation
     limit = 1 if pressed else max(temperament.facts_per_turn + hearing.opens_up, min(hearing.checks, CHECKS_AT_ONCE))
     told_first = {move.about for move in _volunteered(case, state)}
     if hearing.misquoted is not None:
-        return (Move(Kind.MISQUOTED, hearing.misquoted, nth=state.worded.get(hearing.misquoted, 1)),)
+        return (Move(MoveKind.MISQUOTED, hearing.misquoted, nth=state.worded.get(hearing.misquoted, 1)),)
     task = hearing.task or _asked_how(case, state, hearing)
     instead = {(each.question, topic) for each in aside.recalled for topic in each.instead}
     asked = [a for a in hearing.asked if (a.question, a.topic_id) not in instead]
@@ -208,7 +224,7 @@ def _answers(
     result = () if task is None else (_works_out(case, state, task),)
     beside = [each for each in aside.recalled if each.question not in worked]
     recalled = [*result, *(move for each in beside for move in _recalled(case, state, each))]
-    answered = {asked.question for asked, move in found if move.kind is Kind.TELL}
+    answered = {asked.question for asked, move in found if move.kind is MoveKind.TELL}
     telling = [(asked, move) for asked, move in found if not _is_idle(asked, move, answered)]
     kept = telling[:limit] if telling or recalled else found[:1]
     moves = [move for asked, move in sorted(kept, key=lambda pair: asked_for.index(pair[0]))]
@@ -220,66 +236,66 @@ def _answers(
     stray = _stumped_by(hearing)
     if stray is None:
         return ()
-    return (Move(Kind.EITHER if is_choice(stray) else Kind.UNKNOWN),)
+    return (Move(MoveKind.EITHER if is_choice(stray) else MoveKind.UNKNOWN),)
 
 
-def _recalled(case: CompiledCase, state: PersonaState, found: Recalled) -> tuple[Move, ...]:
-    """What it says of its background; to who has not caught its last line, what that told."""
+def _recalled(case: CompiledCase, state: PersonaState, found: RecalledBackground) -> tuple[Move, ...]:
+    """The background it tells; to who has not caught its last line, what that told."""
     last = tuple(name for name in state.conversation.told if name in case.by_id)
     task = last_task(case, state)
     if case.asides[found.id].repeats and task is not None:
         return (_works_out(case, state, task),)
     if not (case.asides[found.id].repeats and last):
         return (_recalls(state, found),)
-    return tuple(Move(Kind.AGAIN, name, nth=state.worded.get(name, 1)) for name in last[:2])
+    return tuple(Move(MoveKind.AGAIN, name, nth=state.worded.get(name, 1)) for name in last[:2])
 
 
 def _asked_how(case: CompiledCase, state: PersonaState, hearing: Hearing) -> Task | None:
     """The task before, where it is asked how it came to the result: by a question with no matter of its own."""
     task = last_task(case, state)
-    asking = [s for s in hearing.reading.readable if form_of(s.text) is Form.OPEN and not content_stems(s.text)]
+    asking = [s for s in hearing.reading.readable if form_of(s.text) is QuestionForm.OPEN and not content_stems(s.text)]
     return replace(task, quotes=tuple(s.text for s in asking)) if task is not None and asking else None
 
 
 def _works_out(case: CompiledCase, state: PersonaState, task: Task) -> Move:
     """The result in words that are no fact's: on numbers of the case they might be."""
     lines = tuple(line for line in task.lines if not gives_away(case, state.said, line))
-    return Move(Kind.WORKS_OUT, task.skill, lines=lines) if lines else Move(Kind.NO_MORE, task.skill)
+    return Move(MoveKind.WORKS_OUT, task.skill, lines=lines) if lines else Move(MoveKind.NO_MORE, task.skill)
 
 
-def _recalls(state: PersonaState, found: Recalled) -> Move:
-    return Move(Kind.BACKGROUND, found.id, nth=state.worded.get(found.id, 0))
+def _recalls(state: PersonaState, found: RecalledBackground) -> Move:
+    return Move(MoveKind.BACKGROUND, found.id, nth=state.worded.get(found.id, 0))
 
 
-def _urgency(case: CompiledCase, answer: tuple[Asked, Move]) -> tuple[bool, bool, bool, bool, float]:
+def _urgency(case: CompiledCase, answer: tuple[AskedTopic, Move]) -> tuple[bool, bool, bool, bool, float]:
     """Smallest first: what is clearly asked, what can be told, what is so before what is not, then the likelier."""
     asked, move = answer
     denied = not case.by_id[asked.topic_id].in_story
-    return asked.invited, asked.confidence < ASKED, move.kind is not Kind.TELL, denied, -asked.confidence
+    return asked.invited, asked.confidence < ASKED, move.kind is not MoveKind.TELL, denied, -asked.confidence
 
 
-def _is_idle(asked: Asked, move: Move, answered: Container[str]) -> bool:
-    """Whether it would be beside the point where something else is answered, too.
+def _is_idle(asked: AskedTopic, move: Move, answered: Container[str]) -> bool:
+    """True if it would be beside the point where something else is answered, too.
 
     That is what it knows no more about, what it puts off of a question that it answers (`answered`), and what was
     hardly asked for and is only repeated or put off.
     """
-    puts_off = move.kind in {Kind.PARTIAL, Kind.WITHHELD}
+    puts_off = move.kind in {MoveKind.PARTIAL, MoveKind.WITHHELD}
     hardly = asked.confidence < BY_NAME and not asked.repeated
-    if move.kind is Kind.AGAIN:
+    if move.kind is MoveKind.AGAIN:
         return hardly
-    return move.kind is Kind.NO_MORE or (puts_off and (hardly or asked.question in answered))
+    return move.kind is MoveKind.NO_MORE or (puts_off and (hardly or asked.question in answered))
 
 
-def _is_guess(case: CompiledCase, hearing: Hearing, asked: Asked) -> bool:
-    """Whether it was hardly asked for: to evade that would give away that there is something, and answer nothing."""
+def _is_guess(case: CompiledCase, hearing: Hearing, asked: AskedTopic) -> bool:
+    """True if it was hardly asked for: to evade that would give away that there is something, and answer nothing."""
     if asked.confidence >= BY_NAME or case.by_id[asked.topic_id].tier is Tier.UNKNOWN:
         return False
     return not any(s.topics and s.topics[0].id == asked.topic_id for s in hearing.saying(asked.question))
 
 
-def _is_offered(state: PersonaState, hearing: Hearing, asked: Asked) -> bool:
-    """Whether a question about something told is an offer: "Shall I take the old address out?" wants a yes."""
+def _is_offered(state: PersonaState, hearing: Hearing, asked: AskedTopic) -> bool:
+    """True if a question about something told is an offer: "Shall I take the old address out?" wants a yes."""
     if asked.topic_id in state.said and asked.question == hearing.haggles:
         return True
     return asked.topic_id in state.said and any(s.does(Act.PROPOSE) for s in hearing.saying(asked.question))
@@ -289,48 +305,52 @@ def _late(state: PersonaState, hearing: Hearing, moves: Sequence[Move]) -> Itera
     """The answers; what was asked earlier and comes only now, beside another answer, says so."""
     invited = {asked.topic_id for asked in hearing.asked if asked.invited and asked.topic_id in state.held_back}
     for move in moves:
-        late = len(moves) > 1 and move.kind is Kind.TELL and move.about in invited
+        late = len(moves) > 1 and move.kind is MoveKind.TELL and move.about in invited
         yield replace(move, late=True) if late else move
 
 
 def _once(moves: Iterable[Move]) -> Iterator[Move]:
     """Two evasions of the same kind in one breath sound like a machine."""
-    seen: set[Kind] = set()
+    seen: set[MoveKind] = set()
     for move in moves:
-        if move.kind in TELLING | {Kind.AGAIN} or move.kind not in seen:
+        if move.kind in TELLING | {MoveKind.AGAIN} or move.kind not in seen:
             yield move
         seen.add(move.kind)
 
 
-def _answer(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: Asked, aside: Aside) -> Move:
+def _answer(
+    case: CompiledCase, state: PersonaState, hearing: Hearing, asked: AskedTopic, aside: BackgroundTurn
+) -> Move:
     topic = case.by_id[asked.topic_id]
     if topic.tier is Tier.UNKNOWN:
         times = state.asked.get(topic.id, 0)
-        return Move(Kind.ANSWER if topic.answer and not times else Kind.UNKNOWN, topic.id)
+        return Move(MoveKind.ANSWER if topic.answer and not times else MoveKind.UNKNOWN, topic.id)
     if not asked.open:
         # A second time, what is private is refused, and what only comes later is put off again.
         private = topic.tier is Tier.RAPPORT and topic.id in state.held_back
-        return Move(Kind.PARTIAL if topic.partial and not private else Kind.WITHHELD, topic.id)
+        return Move(MoveKind.PARTIAL if topic.partial and not private else MoveKind.WITHHELD, topic.id)
     if topic.id not in state.said:
         # Nothing is led in by a small word that is told in trust or in an hour of need.
         trusting = topic.tier is Tier.RAPPORT or hearing.rapport > 0 or hearing.reading.any(Act.EMPATHY)
-        return Move(Kind.TELL, topic.id, plain=trusting)
+        return Move(MoveKind.TELL, topic.id, plain=trusting)
     return _told_before(case, state, hearing, asked, aside)
 
 
-def _told_before(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: Asked, aside: Aside) -> Move:
+def _told_before(
+    case: CompiledCase, state: PersonaState, hearing: Hearing, asked: AskedTopic, aside: BackgroundTurn
+) -> Move:
     times = state.worded.get(asked.topic_id, 1)
     restates = any(s.does(Act.RECAP, Act.CHECK) for s in hearing.saying(asked.question))
-    if restates and form_of(asked.question) is not Form.OPEN:
-        return Move(Kind.CONFIRMS)
+    if restates and form_of(asked.question) is not QuestionForm.OPEN:
+        return Move(MoveKind.CONFIRMS)
     used_up = times >= len(case.by_id[asked.topic_id].says)
     if used_up and asked.repeated and times > 1:
-        return Move(Kind.TIRED, asked.topic_id)
+        return Move(MoveKind.TIRED, asked.topic_id)
     clear = max(asked.confidence, aside.topics.get(asked.topic_id, 0.0))
     if used_up and clear < BY_NAME and not asked.repeated and asked.topic_id in state.asked:
         # All of it was told, and what is asked now may be something else about it.
-        return Move(Kind.NO_MORE, asked.topic_id)
-    return Move(Kind.AGAIN, asked.topic_id, nth=times, plain=not asked.repeated)
+        return Move(MoveKind.NO_MORE, asked.topic_id)
+    return Move(MoveKind.AGAIN, asked.topic_id, nth=times, plain=not asked.repeated)
 
 
 def _stumped_by(hearing: Hearing) -> Sentence | None:
@@ -349,12 +369,12 @@ def _stumped_by(hearing: Hearing) -> Sentence | None:
 
 
 _RANK = dict.fromkeys(FIGURES, 1) | {
-    Kind.VOLUNTEER: 0,
-    Kind.HURT: 1,
-    Kind.TOO_MANY: 1,
-    Kind.REPLY: 2,
-    Kind.REPLY_EARLY: 2,
-    Kind.TOOL_REPLY: 2,
+    MoveKind.VOLUNTEER: 0,
+    MoveKind.HURT: 1,
+    MoveKind.TOO_MANY: 1,
+    MoveKind.REPLY: 2,
+    MoveKind.REPLY_EARLY: 2,
+    MoveKind.TOOL_REPLY: 2,
 }
 
 
@@ -363,13 +383,13 @@ def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int, wanted: Conta
 
     `wanted` are the topics that were asked for.
     """
-    first = next((m for m in moves if m.kind is Kind.TELL), moves[0] if moves else None)
+    first = next((m for m in moves if m.kind is MoveKind.TELL), moves[0] if moves else None)
     reaction = next((m for m in moves if m.kind in REACTIONS | FIGURES), None)
     by_id = {commitment.id: commitment for commitment in case.commitments}
     # An answer to each of two questions, or an answer and a reaction: neither is passed over.
-    kinds = {Kind.TELL, Kind.AGAIN, Kind.BACKGROUND}
-    answers = [m for m in moves if m.kind is Kind.WORKS_OUT or (m.kind in kinds and m.about in wanted)]
-    backs = [move for move in moves if move.kind is Kind.ASKS_BACK]
+    kinds = {MoveKind.TELL, MoveKind.AGAIN, MoveKind.BACKGROUND}
+    answers = [m for m in moves if m.kind is MoveKind.WORKS_OUT or (m.kind in kinds and m.about in wanted)]
+    backs = [move for move in moves if move.kind is MoveKind.ASKS_BACK]
     due = {*answers, *backs, *(move for move in (first, reaction) if move is not None)}
     if len(due) > 1:
         all_due = sum(_sentences(case, by_id, move) for move in due)
@@ -379,7 +399,7 @@ def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int, wanted: Conta
     for move in sorted(
         moves,
         key=lambda m: (
-            -1 if m is first else _RANK.get(m.kind, 3 + (m.about not in wanted) + 0.5 * (m.kind is Kind.AGAIN))
+            -1 if m is first else _RANK.get(m.kind, 3 + (m.about not in wanted) + 0.5 * (m.kind is MoveKind.AGAIN))
         ),
     ):
         length = _sentences(case, by_id, move)
@@ -391,13 +411,13 @@ def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int, wanted: Conta
 
 def _sentences(case: CompiledCase, commitments: dict[str, CompiledCommitment], move: Move) -> int:
     """How long a move will be at most."""
-    if move.kind is Kind.WORKS_OUT:
+    if move.kind is MoveKind.WORKS_OUT:
         return max(len(sentences(line)) for line in move.lines)
-    if move.kind is Kind.BACKGROUND:
+    if move.kind is MoveKind.BACKGROUND:
         return case.asides[move.about].length
     topic = case.by_id.get(move.about)
-    if topic is not None and move.kind in (Kind.TELL, Kind.VOLUNTEER, Kind.AGAIN):
-        return topic.length + (move.kind is Kind.AGAIN)
-    if move.kind in (Kind.REPLY, Kind.REPLY_EARLY):
+    if topic is not None and move.kind in (MoveKind.TELL, MoveKind.VOLUNTEER, MoveKind.AGAIN):
+        return topic.length + (move.kind is MoveKind.AGAIN)
+    if move.kind in (MoveKind.REPLY, MoveKind.REPLY_EARLY):
         return commitments[move.about].length
     return 1

@@ -1,4 +1,4 @@
-"""What a persona can do in a reply: the kinds of moves, before any word is chosen.
+"""Kinds of moves that a persona can make in a reply, before any word is chosen.
 
 Only `TELL`, `VOLUNTEER` and `AGAIN` carry the content of a fact; everything else is manner.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class MoveKind(StrEnum):
     """One thing a persona can do in a reply."""
 
     NOT_UNDERSTOOD = "not_understood"
@@ -56,32 +56,32 @@ class Kind(StrEnum):
     LEAVING = "leaving"
 
 
-TELLING = frozenset({Kind.TELL, Kind.VOLUNTEER})
-_LAST_WORDS = frozenset({Kind.FAREWELL, Kind.PARTING, Kind.LEAVING})
+TELLING = frozenset({MoveKind.TELL, MoveKind.VOLUNTEER})
+_LAST_WORDS = frozenset({MoveKind.FAREWELL, MoveKind.PARTING, MoveKind.LEAVING})
 FACTUAL = frozenset(
     {
-        Kind.TELL,
-        Kind.WORKS_OUT,
-        Kind.BACKGROUND,
-        Kind.AGAIN,
-        Kind.MISQUOTED,
-        Kind.NO_MORE,
-        Kind.PARTIAL,
-        Kind.WITHHELD,
-        Kind.CONFIRMS,
-        Kind.ASKS_BACK,
+        MoveKind.TELL,
+        MoveKind.WORKS_OUT,
+        MoveKind.BACKGROUND,
+        MoveKind.AGAIN,
+        MoveKind.MISQUOTED,
+        MoveKind.NO_MORE,
+        MoveKind.PARTIAL,
+        MoveKind.WITHHELD,
+        MoveKind.CONFIRMS,
+        MoveKind.ASKS_BACK,
     }
 )
-COMPLIANT = frozenset({Kind.AGREES, Kind.HESITATES, Kind.EITHER, Kind.FOLLOWING, Kind.UNKNOWN})
-FIGURES = frozenset({Kind.TAKES, Kind.COUNTERS, Kind.SETTLED, Kind.CORRECTS})
-REACTIONS = frozenset({Kind.REPLY, Kind.REPLY_EARLY, Kind.TOOL_REPLY})
+COMPLIANT = frozenset({MoveKind.AGREES, MoveKind.HESITATES, MoveKind.EITHER, MoveKind.FOLLOWING, MoveKind.UNKNOWN})
+FIGURES = frozenset({MoveKind.TAKES, MoveKind.COUNTERS, MoveKind.SETTLED, MoveKind.CORRECTS})
+REACTIONS = frozenset({MoveKind.REPLY, MoveKind.REPLY_EARLY, MoveKind.TOOL_REPLY})
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
     """A kind and what it is about: a topic, a commitment or a tool."""
 
-    kind: Kind
+    kind: MoveKind
     about: str = ""
     nth: int = 0
     """How often the same was answered before."""
@@ -99,13 +99,13 @@ class Move:
 
 def worded(moves: Iterable[Move]) -> tuple[str, ...]:
     """The topics and the background that the moves put into words, for the first time or again."""
-    kinds = TELLING | {Kind.AGAIN, Kind.MISQUOTED, Kind.BACKGROUND, Kind.WORKS_OUT}
+    kinds = TELLING | {MoveKind.AGAIN, MoveKind.MISQUOTED, MoveKind.BACKGROUND, MoveKind.WORKS_OUT}
     return tuple(move.about for move in moves if move.kind in kinds)
 
 
 def held_back(moves: Iterable[Move]) -> tuple[str, ...]:
     """The topics that the moves put off."""
-    return tuple(move.about for move in moves if move.kind in {Kind.PARTIAL, Kind.WITHHELD})
+    return tuple(move.about for move in moves if move.kind in {MoveKind.PARTIAL, MoveKind.WITHHELD})
 
 
 def disclosed(moves: Iterable[Move]) -> tuple[str, ...]:
@@ -114,8 +114,8 @@ def disclosed(moves: Iterable[Move]) -> tuple[str, ...]:
 
 
 def ends(moves: Iterable[Move]) -> bool:
-    """Whether the persona ends the conversation with these moves.
+    """True if the persona ends the conversation with these moves.
 
     A first goodbye that comes early leaves the agent the chance to go on.
     """
-    return any(move.kind in _LAST_WORDS or (move.kind is Kind.GOODBYE and move.nth > 0) for move in moves)
+    return any(move.kind in _LAST_WORDS or (move.kind is MoveKind.GOODBYE and move.nth > 0) for move in moves)

@@ -28,7 +28,7 @@ from personas.play.simulator import Reply
 from personas.play.voice import digest_of
 from personas.reading.acts import Act
 from personas.reading.matcher import Matcher
-from personas.reading.telling import Told, told
+from personas.reading.telling import ToldTopic, told
 from personas.text.sentences import sentences
 from personas.text.wording import content_words, stem, tokens, words_of
 
@@ -79,7 +79,7 @@ _META = re.compile(
 
 
 class Objection(StrEnum):
-    """Why a wording is not said."""
+    """The reason why a wording is not said."""
 
     EMPTY = "empty"
     TOO_LONG = "too_long"
@@ -118,14 +118,14 @@ class Phrasing:
         self._matcher = matcher
 
     def cue(self, reply: Reply, heard: str, earlier: Sequence[str]) -> Cue | None:
-        """What an author is told; None where the agent's words are not fit to be shown to one."""
+        """The cue that an author is given; None where the agent's words are not fit to be shown to one."""
         if reply.hearing.unclear or reply.hearing.reading.any(Act.META, Act.UNREADABLE):
             return None
         manner = f"{self._temperament.name}: {self._temperament.description}"
         return Cue(self._case.role, manner, tuple(earlier[-MAX_EARLIER:]), heard, reply.text)
 
     def objection(self, before: PersonaState, reply: Reply, cue: Cue, text: str) -> Objection | None:
-        """What speaks against saying `text` instead of the reply's line; `before` is the state before the reply."""
+        """Object to saying `text` instead of the reply's line, or None; `before` is the state before the reply."""
         found = _form(cue.line, text) or _part(cue.line, text)
         if found is not None:
             return found
@@ -142,7 +142,7 @@ class Phrasing:
         return Objection.OTHER_FACTS if strays or not self._is_about_the_same(cue.line, text) else None
 
     def _tells_the_same(self, before: PersonaState, reply: Reply, text: str) -> bool:
-        """Whether replay gives the same credit for both, and nothing that the line tells is missing."""
+        """True if replay gives the same credit for both, and nothing that the line tells is missing."""
         topics = tuple(self._case.by_id)
         line, other = told(self._case, self._matcher, [(reply.text, topics), (text, topics)])
         if not line.keys() <= other.keys():
@@ -156,7 +156,7 @@ class Phrasing:
         )
 
     def _is_about_the_same(self, line: str, text: str) -> bool:
-        """Whether every sentence of either has a counterpart in the other, and affirms or denies as that does.
+        """True if every sentence of either has a counterpart in the other, and affirms or denies as that does.
 
         A part of a sentence that shares no word with the line needs one, too: it may have been added.
         """
@@ -175,7 +175,7 @@ def adopt(reply: Reply, text: str) -> Reply:
     return replace(reply, text=text, state=replace(reply.state, lines=(*reply.state.lines, digest_of(text))))
 
 
-def _unsaid(found: Mapping[str, Told], before: PersonaState) -> dict[str, Told]:
+def _unsaid(found: Mapping[str, ToldTopic], before: PersonaState) -> dict[str, ToldTopic]:
     return {topic: each for topic, each in found.items() if topic not in before.said}
 
 
@@ -190,7 +190,7 @@ def _form(line: str, text: str) -> Objection | None:
 
 
 def _part(line: str, text: str) -> Objection | None:
-    """Whether it leaves the part that the line plays."""
+    """Object to words that leave the part that the line plays."""
     was, now = line.lower(), text.lower().replace("\u2019", "'")
     strays = any(pattern.search(now) and not pattern.search(was) for pattern in (_DRIFT, _META))
     asks = "?" in text and "?" not in line
@@ -199,7 +199,7 @@ def _part(line: str, text: str) -> Objection | None:
 
 
 def _adds(known: Sequence[str], line: str, text: str, common: frozenset[str]) -> bool:
-    """Whether it has numbers, names or many words that are not in the line or, but for numbers, nobody said."""
+    """True if it has numbers, names or many words that are not in the line or, but for numbers, nobody said."""
     if _figures(text) != _figures(line):
         return True
     heard = {part for each in known for word in tokens(each) for part in (word, word.removesuffix("'s"))}
@@ -219,7 +219,7 @@ def _gist(text: str) -> frozenset[str]:
 
 
 def _shares(sentence: str, other: str) -> bool:
-    """Whether at least half of what a sentence says is said in so many words in the other text."""
+    """True if at least half of what a sentence says is said in so many words in the other text."""
     own = _gist(sentence)
     return 2 * len(own & _gist(other)) >= len(own)
 
@@ -229,14 +229,14 @@ def _parts(text: str) -> list[str]:
 
 
 def _affirms_alike(sentence: str, own: Sequence[str], row: NDArray[np.float64]) -> bool:
-    """Whether a sentence affirms or denies as the sentence of the line does that it is most like."""
+    """True if a sentence affirms or denies as the sentence of the line does that it is most like."""
     close = row[: len(own)].max() - CLOSE
     nearest = [each for each, cosine in zip(own, row, strict=False) if cosine >= close]
     return any(_HARDLY.search(f"{sentence} {each}".lower()) or agrees(sentence, each) for each in nearest)
 
 
 def _distorts(line: str, text: str) -> bool:
-    """Whether a word of the line is replaced by one that is spelt almost like it."""
+    """True if a word of the line is replaced by one that is spelt almost like it."""
     lost, new = ({word.removesuffix("'s") for word in content_words(each)} for each in (line, text))
     lost, new = lost - new, new - lost
     return any(

@@ -1,4 +1,4 @@
-"""How a persona takes what is offered, and what it says where nothing was asked: to promises, small talk, goodbyes."""
+"""Reactions of a persona to what is offered, and where nothing was asked: to promises, small talk, goodbyes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from personas.case.compiled import CompiledCase
 from personas.case.schema import named_in
 from personas.hearing.amounts import amounts
-from personas.hearing.bargaining import Answer, figure_of
+from personas.hearing.bargaining import AmountAnswer, figure_of
 from personas.hearing.hear import LIKELY_MADE, UNSURE, is_question
-from personas.hearing.heard import NO_QUESTION, AgentTurn, Heard, Hearing
+from personas.hearing.heard import NO_QUESTION, AgentTurn, HeardCommitment, Hearing
 from personas.hearing.state import PersonaState
-from personas.play.move import FACTUAL, FIGURES, REACTIONS, Kind, Move, disclosed
+from personas.play.move import FACTUAL, FIGURES, REACTIONS, Move, MoveKind, disclosed
 from personas.play.voice import digest_of
 from personas.reading.acts import Act, Sentence, Stance
 from personas.reading.features import is_elliptic
@@ -23,7 +23,7 @@ BEYOND_DOUBT = 0.9
 
 def asks_back(state: PersonaState) -> Move:
     """Asks what is meant, once in a talk, and without naming what it may be."""
-    return Move(Kind.UNKNOWN if state.conversation.asked_back else Kind.ASKS_BACK)
+    return Move(MoveKind.UNKNOWN if state.conversation.asked_back else MoveKind.ASKS_BACK)
 
 
 # --- reactions to what the agent offers --------------------------------------------------------------------
@@ -32,17 +32,17 @@ def asks_back(state: PersonaState) -> Move:
 def reactions_to(
     case: CompiledCase, state: PersonaState, turn: AgentTurn, hearing: Hearing, answers: tuple[Move, ...]
 ) -> tuple[Move, ...]:
-    """What the persona says to commitments, proposals and tool calls: one thing for each kind."""
+    """React to commitments, proposals and tool calls: one thing for each kind."""
     if hearing.dealing is not None:
         return _to_figure(case, state, turn, hearing, answers)
-    haggles = (Move(Kind.HESITATES),) if hearing.haggles is not None and not answers else ()
+    haggles = (Move(MoveKind.HESITATES),) if hearing.haggles is not None and not answers else ()
     taken = tuple(_to_promises(case, state, turn, hearing, answers, haggles=bool(haggles)))
-    for reply in (move for move in taken if move.kind in (Kind.REPLY, Kind.REPLY_EARLY)):
+    for reply in (move for move in taken if move.kind in (MoveKind.REPLY, MoveKind.REPLY_EARLY)):
         # A yes and a doubt in one breath would take each other back.
         return (reply,)
     tool = next((t for t in turn.tools if case.tool_replies.get(t) and t not in state.tools), None)
     if tool is not None and not answers:
-        return (Move(Kind.TOOL_REPLY, tool),)
+        return (Move(MoveKind.TOOL_REPLY, tool),)
     if taken and not answers:
         return haggles or taken[:1]
     return haggles or (() if answers else _to_proposals(case, turn, hearing))
@@ -59,16 +59,16 @@ def _to_figure(
     own = next((move for move in replies if move.about == bargain.closes), None)
     other = tuple(move for move in replies if move is not own)[:1]
     figure = figure_of(bargain, dealing.amount)
-    if dealing.answer is Answer.EARLY:
-        return (own,) if own is not None else (Move(Kind.COUNTERS, figure=figure),)
-    if dealing.answer is Answer.TAKES:
-        return (own or Move(Kind.TAKES, figure=figure), *other)
-    if dealing.answer is Answer.COUNTERS and any(
-        move.about in bargain.figures for move in answers if move.kind is Kind.TELL
+    if dealing.answer is AmountAnswer.EARLY:
+        return (own,) if own is not None else (Move(MoveKind.COUNTERS, figure=figure),)
+    if dealing.answer is AmountAnswer.TAKES:
+        return (own or Move(MoveKind.TAKES, figure=figure), *other)
+    if dealing.answer is AmountAnswer.COUNTERS and any(
+        move.about in bargain.figures for move in answers if move.kind is MoveKind.TELL
     ):
         # It has just named its limit.
         return other
-    return (*other, Move(Kind(dealing.answer.value), figure=figure))
+    return (*other, Move(MoveKind(dealing.answer.value), figure=figure))
 
 
 def _to_promises(
@@ -80,11 +80,11 @@ def _to_promises(
     *,
     haggles: bool,
 ) -> Iterator[Move]:
-    """What it has to say to each promise, if anything: a reply that was not given before, or else a nod."""
+    """React to each promise, if at all: with a reply that was not given before, or else a nod."""
     by_id = {commitment.id: commitment for commitment in case.commitments}
     telling = disclosed(answers)
 
-    def order(heard: Heard) -> tuple[int, bool, float]:
+    def order(heard: HeardCommitment) -> tuple[int, bool, float]:
         # What was not answered before comes first: a figure in a proposal that repeats the rest of it.
         return state.heard.get(heard.commitment_id, 0), heard.commitment_id not in case.came_for, -heard.confidence
 
@@ -92,7 +92,9 @@ def _to_promises(
         commitment = by_id[heard.commitment_id]
         if _is_doubtful(case, hearing, heard):
             continue
-        kind, lines = (Kind.REPLY_EARLY, commitment.reply_early) if heard.early else (Kind.REPLY, commitment.reply)
+        kind, lines = (
+            (MoveKind.REPLY_EARLY, commitment.reply_early) if heard.early else (MoveKind.REPLY, commitment.reply)
+        )
         if heard.early and (haggles or not set(telling).isdisjoint(named_in(commitment.after))):
             # The figure is what it has to answer. Or it was asked in the same breath: nobody can say that it was not.
             continue
@@ -104,11 +106,11 @@ def _to_promises(
         elif left:
             yield Move(kind, commitment.id, heard=turn.text)
         elif lines and heard.early:
-            yield Move(Kind.HESITATES)
+            yield Move(MoveKind.HESITATES)
 
 
-def _is_doubtful(case: CompiledCase, hearing: Hearing, heard: Heard) -> bool:
-    """Whether the sentence may as well promise something else: the answer to this would be the wrong one."""
+def _is_doubtful(case: CompiledCase, hearing: Hearing, heard: HeardCommitment) -> bool:
+    """True if the sentence may as well promise something else: the answer to this would be the wrong one."""
     rivals = [c for s in hearing.saying(heard.quote) for c in s.commitments if c.id != heard.commitment_id]
     if any(each.confidence > heard.confidence for each in rivals) and not heard.taken:
         return True
@@ -117,53 +119,53 @@ def _is_doubtful(case: CompiledCase, hearing: Hearing, heard: Heard) -> bool:
     return 2 * max((c.confidence for c in rivals if c.id in case.came_for), default=0.0) >= heard.confidence
 
 
-def _nod(case: CompiledCase, hearing: Hearing, heard: Heard) -> Move | None:
-    """How it takes a promise that it has answered before, where it is welcome; others it answers in other words."""
+def _nod(case: CompiledCase, hearing: Hearing, heard: HeardCommitment) -> Move | None:
+    """React to a promise that it has answered before, where it is welcome; others it answers in other words."""
     if heard.early:
         return None
     if any(s.does(Act.EMPATHY, Act.COURTESY) for s in hearing.saying(heard.quote)):
-        return Move(Kind.WARMED)
-    return Move(Kind.AGREES) if any(heard.commitment_id in group for group in case.goals) else None
+        return Move(MoveKind.WARMED)
+    return Move(MoveKind.AGREES) if any(heard.commitment_id in group for group in case.goals) else None
 
 
 def _to_proposals(case: CompiledCase, turn: AgentTurn, hearing: Hearing) -> tuple[Move, ...]:
-    """What it says where the case has no answer: a plausible yes, or time to think."""
+    """React where the case has no answer: with a plausible yes, or by taking time to think."""
     if hearing.answered:
         # A yes to what may have been refused would be worse than time to think.
         doubtful = all(_is_doubtful(case, hearing, heard) for heard in hearing.answered)
-        return (Move(Kind.HESITATES if doubtful else Kind.AGREES),)
+        return (Move(MoveKind.HESITATES if doubtful else MoveKind.AGREES),)
     if hearing.proposal and not _asks_after_proposing(hearing):
         return (Move(_taken(case, hearing)),)
     if any(each.confidence >= LIKELY_MADE for s in hearing.strays for each in s.commitments[:1]):
         # "What if you kept it for another week?" is half an offer.
-        return (Move(Kind.HESITATES),)
-    return (Move(Kind.FOLLOWING),) if turn.tools and not hearing.reading.sentences else ()
+        return (Move(MoveKind.HESITATES),)
+    return (Move(MoveKind.FOLLOWING),) if turn.tools and not hearing.reading.sentences else ()
 
 
 def _asks_after_proposing(hearing: Hearing) -> bool:
-    """Whether its last word is a question that may be about something in the case."""
+    """True if its last word is a question that may be about something in the case."""
     last = next(s for s in reversed(hearing.reading.readable) if s.does(Act.PROPOSE, Act.ASK))
     return last in hearing.vague and last.topics[0].confidence >= UNSURE
 
 
 def is_choice(sentence: Sentence) -> bool:
-    """Whether it leaves a choice to the persona ("Shall I ring, or would you rather write?")."""
+    """True if it leaves a choice to the persona ("Shall I ring, or would you rather write?")."""
     return sentence.stance is Stance.OPTION and is_question(sentence)
 
 
-def _taken(case: CompiledCase, hearing: Hearing) -> Kind:
-    """How a proposal is taken: nobody says yes at once to a figure where people haggle, or to a choice."""
+def _taken(case: CompiledCase, hearing: Hearing) -> MoveKind:
+    """Take a proposal: nobody says yes at once to a figure where people haggle, or to a choice."""
     proposed = [s for s in hearing.reading.readable if s.does(Act.PROPOSE)]
     haggles = any(commitment.amount is not None for commitment in case.commitments)
     if any((haggles or s.stance is Stance.ASKED) and bool(amounts(s.text)) for s in proposed):
-        return Kind.HESITATES
+        return MoveKind.HESITATES
     if is_choice(proposed[-1]):
-        return Kind.EITHER
-    return Kind.HESITATES if any(s.stance is Stance.OPTION for s in proposed) else Kind.AGREES
+        return MoveKind.EITHER
+    return MoveKind.HESITATES if any(s.stance is Stance.OPTION for s in proposed) else MoveKind.AGREES
 
 
 def left_open(hearing: Hearing) -> tuple[Move, ...]:
-    """What it says to the question that ends the turn and that nothing answers: that it cannot tell, or it asks back.
+    """React to the question that ends the turn and that nothing answers: it cannot tell, or it asks back.
 
     It asks back where the question may be about something in the case.
     """
@@ -174,24 +176,24 @@ def left_open(hearing: Hearing) -> tuple[Move, ...]:
     own = not is_elliptic(last[0].text) and not last[0].does(*NO_QUESTION) and not last[0].commitments
     if not own or last[0] not in (*hearing.vague, *hearing.strays):
         return ()
-    return (Move(Kind.EITHER if is_choice(last[0]) else Kind.UNKNOWN),)
+    return (Move(MoveKind.EITHER if is_choice(last[0]) else MoveKind.UNKNOWN),)
 
 
 def thanks(hearing: Hearing, reactions: tuple[Move, ...]) -> bool:
-    """Whether what the persona reacts to is kindness."""
+    """True if what the persona reacts to is kindness."""
     kind = {
         heard.commitment_id
         for heard in hearing.commitments
         if any(s.does(Act.EMPATHY, Act.COURTESY) for s in hearing.saying(heard.quote))
     }
-    return any(move.kind is Kind.REPLY and move.about in kind for move in reactions)
+    return any(move.kind is MoveKind.REPLY and move.about in kind for move in reactions)
 
 
 def comes_first(hearing: Hearing, reactions: tuple[Move, ...], questions: Iterable[str]) -> bool:
-    """Whether what the persona reacts to was said before everything that it was asked."""
+    """True if what the persona reacts to was said before everything that it was asked."""
     places = {sentence.text: place for place, sentence in reversed(list(enumerate(hearing.reading.readable)))}
     made = {heard.commitment_id: places.get(heard.quote) for heard in hearing.commitments}
-    reacted = [made.get(move.about) for move in reactions if move.kind in (Kind.REPLY, Kind.REPLY_EARLY)]
+    reacted = [made.get(move.about) for move in reactions if move.kind in (MoveKind.REPLY, MoveKind.REPLY_EARLY)]
     asked = [places[question] for question in questions if question in places]
     return bool(asked) and any(place is not None and place < min(asked) for place in reacted)
 
@@ -201,17 +203,17 @@ def comes_first(hearing: Hearing, reactions: tuple[Move, ...], questions: Iterab
 
 def closing_of(
     case: CompiledCase, state: PersonaState, hearing: Hearing, after: PersonaState, body: tuple[Move, ...]
-) -> Kind | None:
-    """Whether and how the talk comes to its end."""
+) -> MoveKind | None:
+    """The move that ends the talk, if it comes to its end."""
     if hearing.farewell:
         if after.goals_met is not None or not case.goals:
-            return Kind.FAREWELL
+            return MoveKind.FAREWELL
         if after.commitments:
-            return Kind.GOODBYE
-        return Kind.PARTING if after.farewells > 1 else Kind.WAIT
+            return MoveKind.GOODBYE
+        return MoveKind.PARTING if after.farewells > 1 else MoveKind.WAIT
     if state.goals_met is None:
         return None
-    answering = FACTUAL | FIGURES | {Kind.REPLY, Kind.AGREES, Kind.HESITATES, Kind.EITHER}
+    answering = FACTUAL | FIGURES | {MoveKind.REPLY, MoveKind.AGREES, MoveKind.HESITATES, MoveKind.EITHER}
     lets_go = {entry.id for entry in case.asides.values() if entry.ends}
     parting = any(move.about in lets_go for move in body)
     asking = (*hearing.vague, *hearing.strays)
@@ -224,43 +226,43 @@ def closing_of(
         # "Is there anything else?" lets it go; a question with a matter of its own waits for an answer.
         or (not parting and any(content_stems(s.text) and not s.does(Act.INVITE) for s in asking))
     )
-    return None if busy else Kind.FAREWELL
+    return None if busy else MoveKind.FAREWELL
 
 
 def small_talk(state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
     """A fitting line where nothing was asked and nothing offered that the case has an answer to."""
     read = hearing.reading
-    first = (Move(Kind.GREETS),) if read.any(Act.GREET) and state.turn == 0 else ()
+    first = (Move(MoveKind.GREETS),) if read.any(Act.GREET) and state.turn == 0 else ()
     if hearing.invites:
-        return (Move(Kind.ALL_TOLD),)
+        return (Move(MoveKind.ALL_TOLD),)
     asked_for = [
         *_vaguely_asked(state, hearing),
-        *((Move(Kind.CONSENTS),) if hearing.checks_in else ()),
+        *((Move(MoveKind.CONSENTS),) if hearing.checks_in else ()),
     ]
     if read.any(Act.EMPATHY):
-        return (Move(Kind.WARMED), *asked_for[:1])
-    if asked_for and not (first and asked_for[0].kind is Kind.ASKS_BACK):
+        return (Move(MoveKind.WARMED), *asked_for[:1])
+    if asked_for and not (first and asked_for[0].kind is MoveKind.ASKS_BACK):
         return (*first, asked_for[0])
     for act, kind in (
-        (Act.RECAP, Kind.CONFIRMS),
-        (Act.PROCESS, Kind.NO_RUSH),
-        (Act.INFORM, Kind.FOLLOWING),
-        (Act.PROPOSE, Kind.FOLLOWING),
-        (Act.SOCIAL, Kind.CHATS),
+        (Act.RECAP, MoveKind.CONFIRMS),
+        (Act.PROCESS, MoveKind.NO_RUSH),
+        (Act.INFORM, MoveKind.FOLLOWING),
+        (Act.PROPOSE, MoveKind.FOLLOWING),
+        (Act.SOCIAL, MoveKind.CHATS),
     ):
         if read.any(act):
-            return first if first and kind is Kind.FOLLOWING else (*first, Move(_agreeing(hearing, kind)))
+            return first if first and kind is MoveKind.FOLLOWING else (*first, Move(_agreeing(hearing, kind)))
     if first:
         return first
-    fallback = Kind.WELCOMES if read.any(Act.COURTESY) else _agreeing(hearing, Kind.FOLLOWING)
+    fallback = MoveKind.WELCOMES if read.any(Act.COURTESY) else _agreeing(hearing, MoveKind.FOLLOWING)
     # The persona takes up its own matter again only where the agent has nothing to say for the second time.
-    return (Move(Kind.NUDGE),) if state.idle else (Move(fallback),)
+    return (Move(MoveKind.NUDGE),) if state.idle else (Move(fallback),)
 
 
-def _agreeing(hearing: Hearing, kind: Kind) -> Kind:
+def _agreeing(hearing: Hearing, kind: MoveKind) -> MoveKind:
     """A yes where the turn ends with a question that wants nothing told ("Does that still stand?")."""
     last = hearing.reading.readable[-1:]
-    return Kind.CONSENTS if kind is Kind.FOLLOWING and any(map(is_question, last)) else kind
+    return MoveKind.CONSENTS if kind is MoveKind.FOLLOWING and any(map(is_question, last)) else kind
 
 
 def _vaguely_asked(state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
@@ -269,7 +271,7 @@ def _vaguely_asked(state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
         return ()
     likely = max((s.topics[0] for s in hearing.vague), key=lambda each: each.confidence)
     if is_choice(hearing.vague[-1]):
-        return (Move(Kind.EITHER),)
+        return (Move(MoveKind.EITHER),)
     if likely.confidence < UNSURE or state.wondered:
-        return (Move(Kind.UNKNOWN),)
+        return (Move(MoveKind.UNKNOWN),)
     return (asks_back(state),)

@@ -12,13 +12,13 @@ from typing import Literal
 from personas.case.compiled import CompiledCase
 from personas.case.temperament import Temperament
 from personas.hearing.advance import advance, counted
-from personas.hearing.background import Aside, aside_of, may_recall
+from personas.hearing.background import BackgroundTurn, aside_of, may_recall
 from personas.hearing.hear import hear
 from personas.hearing.heard import AgentTurn, Hearing
 from personas.hearing.state import PersonaState
 from personas.play.decide import decide
 from personas.play.guard import check_reply
-from personas.play.move import Kind, Move, disclosed, ends, held_back, worded
+from personas.play.move import Move, MoveKind, disclosed, ends, held_back, worded
 from personas.play.voice import Voice, digest_of, draw
 from personas.reading.reader import Reader
 
@@ -85,17 +85,17 @@ class Simulator:
             conversation=replace(
                 after.conversation,
                 told=worded(moves),
-                asked_back=after.conversation.asked_back + any(move.kind is Kind.ASKS_BACK for move in moves),
+                asked_back=after.conversation.asked_back + any(move.kind is MoveKind.ASKS_BACK for move in moves),
             ),
             lines=(*after.lines, *map(digest_of, answers), digest_of(text)),
         )
         return Reply(text, after, told, "completed" if ended else None, hearing)
 
-    def _aside(self, state: PersonaState, hearing: Hearing, line: str) -> Aside:
-        """What the turn brings to mind of the background."""
+    def _aside(self, state: PersonaState, hearing: Hearing, line: str) -> BackgroundTurn:
+        """The background that the turn brings to mind."""
         said = may_recall(hearing) if self._case.background else []
         if not said:
-            return Aside()
+            return BackgroundTurn()
         found = self._reader.beside(self._case, line, said)
         return aside_of(self._case, state, hearing, said, found)
 

@@ -11,7 +11,7 @@ from collections.abc import Container
 
 from personas.case.compiled import CompiledCase, CompiledTopic
 from personas.case.temperament import Phrases
-from personas.play.move import Kind, Move
+from personas.play.move import Move, MoveKind
 from personas.text.sentences import sentences
 from personas.text.wording import content_stems, normal, words_of
 
@@ -74,14 +74,14 @@ class Voice:
             text = self._word(move)
             if move.late:
                 text = self._joined(self._pick(self._phrases.comes_back, "comes_back"), text)
-            elif move.kind is Kind.TELL and not i and not move.plain:
+            elif move.kind is MoveKind.TELL and not i and not move.plain:
                 text = self._led(text)
             parts.append(text)
         return " ".join(parts)
 
     def answers(self, moves: tuple[Move, ...]) -> tuple[str, ...]:
         """The answers to commitments among the moves, which are given once each."""
-        return tuple(self._reply(move) for move in moves if move.kind in (Kind.REPLY, Kind.REPLY_EARLY))
+        return tuple(self._reply(move) for move in moves if move.kind in (MoveKind.REPLY, MoveKind.REPLY_EARLY))
 
     def _pick(self, lines: tuple[str, ...], slot: str) -> str:
         """Rotates with the turn from a start of the seed's: the same line comes back as late as possible."""
@@ -92,13 +92,13 @@ class Voice:
         own = None if topic is None else self._of_topic(topic, move)
         if own is not None:
             return own
-        if move.kind in (Kind.REPLY, Kind.REPLY_EARLY):
+        if move.kind in (MoveKind.REPLY, MoveKind.REPLY_EARLY):
             return self._reply(move)
-        if move.kind is Kind.WORKS_OUT:
+        if move.kind is MoveKind.WORKS_OUT:
             return _capital(
                 move.lines[(draw(self._seed, f"works|{move.about}", len(move.lines)) + self._step) % len(move.lines)]
             )
-        if move.kind is Kind.BACKGROUND:
+        if move.kind is MoveKind.BACKGROUND:
             says = self._case.asides[move.about].says
             return says[(draw(self._seed, f"says|{move.about}", len(says)) + move.nth) % len(says)]
         text = self._pick(self._lines(move), move.kind.value)
@@ -106,15 +106,15 @@ class Voice:
 
     def _of_topic(self, topic: CompiledTopic, move: Move) -> str | None:
         """The case's words for a topic, where the move takes any."""
-        if move.kind in (Kind.TELL, Kind.VOLUNTEER):
+        if move.kind in (MoveKind.TELL, MoveKind.VOLUNTEER):
             return topic.says[draw(self._seed, f"says|{topic.id}", len(topic.says))]
-        if move.kind is Kind.AGAIN:
+        if move.kind is MoveKind.AGAIN:
             return self._again(topic, move)
-        if move.kind is Kind.PARTIAL and topic.partial:
+        if move.kind is MoveKind.PARTIAL and topic.partial:
             return topic.partial
-        if move.kind is Kind.MISQUOTED:
+        if move.kind is MoveKind.MISQUOTED:
             return f"No. {topic.again or topic.says[draw(self._seed, f'says|{topic.id}', len(topic.says))]}"
-        return topic.answer if move.kind is Kind.ANSWER else None
+        return topic.answer if move.kind is MoveKind.ANSWER else None
 
     def _again(self, topic: CompiledTopic, move: Move) -> str:
         """The fact in a wording that was not used yet; asked for in the same words, the persona says so.
@@ -141,7 +141,7 @@ class Voice:
     def _reply(self, move: Move) -> str:
         """Each answer to a commitment once, in an order of the seed's; of those that are left, one that fits."""
         commitment = next(c for c in self._case.commitments if c.id == move.about)
-        lines = commitment.reply_early if move.kind is Kind.REPLY_EARLY else commitment.reply
+        lines = commitment.reply_early if move.kind is MoveKind.REPLY_EARLY else commitment.reply
         start = draw(self._seed, f"{move.kind}|{move.about}", len(lines))
         order = [lines[(start + i) % len(lines)] for i in range(len(lines))]
         left = [line for line in order if digest_of(line) not in self._said] or order
@@ -149,7 +149,7 @@ class Voice:
         return fitting[self._attempt % len(fitting)]
 
     def _continues(self, text: str) -> bool:
-        """Whether a sentence can go on after a comma without changing a name."""
+        """True if a sentence can go on after a comma without changing a name."""
         word = _first_word(text)
         return word in _PLAIN_STARTS or word in _FIRST_PERSON or word in self._case.common_words
 
@@ -170,26 +170,26 @@ class Voice:
 
     def _lines(self, move: Move) -> tuple[str, ...]:
         case, phrases = self._case, self._phrases
-        if move.kind is Kind.TOOL_REPLY:
+        if move.kind is MoveKind.TOOL_REPLY:
             return case.tool_replies[move.about]
-        own: dict[Kind, tuple[str, ...]] = {
-            Kind.UNKNOWN: case.unknown,
-            Kind.NUDGE: case.nudges,
-            Kind.TIRED: phrases.again_tired,
-            Kind.FAREWELL: case.farewell or self._manner(Kind.GOODBYE),
+        own: dict[MoveKind, tuple[str, ...]] = {
+            MoveKind.UNKNOWN: case.unknown,
+            MoveKind.NUDGE: case.nudges,
+            MoveKind.TIRED: phrases.again_tired,
+            MoveKind.FAREWELL: case.farewell or self._manner(MoveKind.GOODBYE),
         }
         return own[move.kind] if move.kind in own else self._manner(move.kind)
 
-    def _manner(self, kind: Kind) -> tuple[str, ...]:
+    def _manner(self, kind: MoveKind) -> tuple[str, ...]:
         """The case's own phrases, or the temperament's."""
         own = self._case.phrases.get(kind.value)
-        if kind is Kind.PARTING and not (own or self._phrases.parting):
-            return self._manner(Kind.LEAVING)
+        if kind is MoveKind.PARTING and not (own or self._phrases.parting):
+            return self._manner(MoveKind.LEAVING)
         return own or self._phrases.of(kind.value)
 
 
 def mishears(line: str, heard: str) -> bool:
-    """Whether an answer begins by asking back words that were not said ("To the station?")."""
+    """True if an answer begins by asking back words that were not said ("To the station?")."""
     echo = sentences(line)[0]
     words = content_stems(echo)
     asks_back = echo.endswith("?") and len(echo.split()) <= ECHO_WORDS

@@ -13,7 +13,7 @@ from functools import cached_property
 
 
 class Act(StrEnum):
-    """What a sentence does. A sentence may do several things."""
+    """An act of a sentence. A sentence may do several things."""
 
     ASK = "ask"
     """Asks for specific information, in any form."""
@@ -46,7 +46,7 @@ class Act(StrEnum):
 
 
 class Stance(StrEnum):
-    """How a sentence puts a promise, an instruction, advice or an offer."""
+    """The way in which a sentence puts a promise, an instruction, advice or an offer."""
 
     NONE = "none"
     ASSERTED = "asserted"
@@ -60,7 +60,7 @@ class Stance(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ReadCandidate:
     """A topic or a commitment that a sentence may be about, with the reader's probability that it is."""
 
     id: str
@@ -74,15 +74,15 @@ class Sentence:
     text: str
     acts: frozenset[Act]
     stance: Stance = Stance.NONE
-    topics: tuple[Candidate, ...] = ()
+    topics: tuple[ReadCandidate, ...] = ()
     """What it may ask about, most probable first; none it is surely not about."""
-    commitments: tuple[Candidate, ...] = ()
+    commitments: tuple[ReadCandidate, ...] = ()
     """What it may commit the agent to, most probable first."""
-    background: tuple[Candidate, ...] | None = None
+    background: tuple[ReadCandidate, ...] | None = None
     """What of the persona's background it may be about; None from a reader that tells it only when asked (`beside`)."""
 
     def does(self, *acts: Act) -> bool:
-        """Whether it does any of these."""
+        """True if it does any of these."""
         return not self.acts.isdisjoint(acts)
 
 
@@ -111,13 +111,13 @@ class Reading:
 
     @cached_property
     def is_list(self) -> bool:
-        """Whether it is a list of words rather than speech ("Onset? Nights? Fever? …"): nobody could answer it."""
+        """True if it is a list of words rather than speech ("Onset? Nights? Fever? …"): nobody could answer it."""
         said = [s.text for s in self.sentences]
         pieces = [piece for text in said for piece in text.split(",")]
         return _are_scraps(said, LISTED_SENTENCES) or _are_scraps(pieces, LISTED_PIECES)
 
     def any(self, *acts: Act) -> bool:
-        """Whether any sentence does one of these."""
+        """True if any sentence does one of these."""
         return any(s.does(*acts) for s in self.sentences)
 
     def all_of(self, *acts: Act) -> tuple[str, ...]:

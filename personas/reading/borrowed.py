@@ -48,7 +48,7 @@ _Words = tuple[str, ...]
 Runs = Set[_Words]
 
 
-class Heard:
+class PersonaWords:
     """The persona's words up to a turn: those of its case, and those it has said."""
 
     def __init__(self, case: CompiledCase) -> None:
@@ -62,7 +62,7 @@ class Heard:
             self._plain[1].update(_runs(_words(sentence)))
 
     def borrowed(self, sentence: str) -> bool:
-        """Whether the meaningful words of a sentence are mostly the persona's."""
+        """True if the meaningful words of a sentence are mostly the persona's."""
         # "You told me" is nobody's own, and what follows it is compared alone: its "I" is one word with that "you".
         report, told = _reported(sentence)
         before, words = _turned(report), _turned(told)
@@ -75,7 +75,7 @@ class Heard:
         return sum(c for c, m in zip(covered, meant, strict=True) if m) >= MOST * sum(meant)
 
     def verbatim(self, sentence: str) -> bool:
-        """Whether a sentence is the persona's, word for word; to grant a wish takes over its words but for who acts.
+        """True if a sentence is the persona's, word for word; to grant a wish takes over its words but for who acts.
 
         So is what is said to be its words.
         """

@@ -1,4 +1,4 @@
-"""What the learned heads see of a sentence and a topic, or of a sentence and a commitment.
+"""Features that the learned heads see of a sentence and a topic, or of a sentence and a commitment.
 
 Both matrices have one row per sentence and topic or commitment. Columns: likenesses with the examples and the
 answers, shared words, how a topic stands in the story, the lead over the best other row, and what is known of the
@@ -27,7 +27,7 @@ ELLIPTIC_WORDS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class EncodedSentence:
     """A sentence with its vectors: alone, and after the persona's last sentence where it is short enough to need it.
 
     Or a clause of a sentence, with the acts of the sentence.
@@ -45,7 +45,7 @@ class Heard:
 
 
 def is_elliptic(sentence: str) -> bool:
-    """Whether a sentence may need what was said before it to be understood."""
+    """True if a sentence may need what was said before it to be understood."""
     return len(content_stems(sentence)) <= ELLIPTIC_WORDS
 
 
@@ -77,12 +77,12 @@ def _likenesses(alone: Wide, after: Wide, stack: Stack) -> Matrix:
     return likenesses
 
 
-def _pairs(heard: Sequence[Heard]) -> tuple[Wide, Wide]:
+def _pairs(heard: Sequence[EncodedSentence]) -> tuple[Wide, Wide]:
     """The vectors of sentences, alone and after the line, shape (sentences, width) each."""
     return np.array([h.alone for h in heard], np.float64), np.array([h.after_line for h in heard], np.float64)
 
 
-def topic_features(index: CaseIndex, heard: Sequence[Heard]) -> Matrix:
+def topic_features(index: CaseIndex, heard: Sequence[EncodedSentence]) -> Matrix:
     """Shape (sentences * topics, features), sentence by sentence."""
     words = [content_stems(h.text) for h in heard]
     standing = [group.standing for group in index.topics]
@@ -121,7 +121,7 @@ def _told_in(index: CaseIndex, line: frozenset[str]) -> list[float]:
     return [max((len(gist & line) / len(gist) for gist in group.gists), default=0.0) for group in index.topics]
 
 
-def commitment_features(index: CaseIndex, heard: Sequence[Heard]) -> Matrix:
+def commitment_features(index: CaseIndex, heard: Sequence[EncodedSentence]) -> Matrix:
     """Shape (sentences * commitments, features), sentence by sentence."""
     if not index.commitments:
         return np.zeros((0, 0), dtype=np.float32)
@@ -137,7 +137,9 @@ def commitment_features(index: CaseIndex, heard: Sequence[Heard]) -> Matrix:
     return _assembled(base, (0, 1, 2, 3, 6), heard, list(map(len, words)))
 
 
-def _assembled(base: Matrix, leading: tuple[int, ...], heard: Sequence[Heard], words: Sequence[int]) -> Matrix:
+def _assembled(
+    base: Matrix, leading: tuple[int, ...], heard: Sequence[EncodedSentence], words: Sequence[int]
+) -> Matrix:
     own = [
         [
             len(h.text.split()) / 20,

@@ -1,4 +1,4 @@
-"""Whether a sentence is broken: no speech that a person could follow, though every word of it can be read.
+"""Finds broken sentences: no speech that a person could follow, though every word of it can be read.
 
 The fluency model is a text encoder of its own, which the server passes, and a small head. A sentence that is broken
 earns nothing, as any other that cannot be read. It has to be surely broken: people leave out words and make mistakes,
@@ -47,7 +47,7 @@ class Fluency:
 
     @property
     def held_bytes(self) -> int:
-        """What is remembered, vectors included."""
+        """Bytes of what is remembered, vectors included."""
         return self._known.held_bytes + int(getattr(self.embedder, "held_bytes", 0))
 
     def broken(self, sentences: Iterable[str]) -> frozenset[str]:
@@ -69,14 +69,14 @@ class Fluency:
         await self.embedder.prefetched([each for each in wanted if each not in known])
 
     def probabilities(self, sentences: Sequence[str]) -> list[float]:
-        """How probably each is broken; blocking."""
+        """The probability that each is broken; blocking."""
         if not sentences:
             return []
         return [float(p) for p in probabilities(self.head, self.embedder.embed(sentences))]
 
 
 def is_judged(sentence: str) -> bool:
-    """Whether the model says anything about a sentence of this size."""
+    """True if the model says anything about a sentence of this size."""
     return len(sentence) <= MAX_CHARS and len(sentence.split()) >= MIN_WORDS
 
 

@@ -70,7 +70,7 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Heads:
+class ReaderHeads:
     """All heads and the digest of the file they came from."""
 
     digest: str
@@ -113,11 +113,11 @@ def probabilities(network: Network, features: Matrix) -> NDArray[np.float64]:
     return found
 
 
-def load_heads(raw: bytes | None = None) -> Heads:
+def load_heads(raw: bytes | None = None) -> ReaderHeads:
     """The packaged heads, or those of a file's bytes."""
     raw = raw or (files("personas.reading") / "model" / ARTEFACT).read_bytes()
     tensors = load(raw)
-    return Heads(hashlib.sha256(raw).hexdigest()[:12], *(network_of(tensors, name) for name in NETWORKS))
+    return ReaderHeads(hashlib.sha256(raw).hexdigest()[:12], *(network_of(tensors, name) for name in NETWORKS))
 
 
 def network_of(tensors: dict[str, NDArray[np.float32]], name: str) -> Network:

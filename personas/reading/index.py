@@ -25,7 +25,7 @@ Columns = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Group:
+class TextGroup:
     """The example texts of one topic or commitment."""
 
     id: str
@@ -48,7 +48,7 @@ class Stack:
     In fp64: a likeness is rounded afterwards, and then it is the same whatever else is in the product.
     """
 
-    def __init__(self, groups: Sequence[Group]) -> None:
+    def __init__(self, groups: Sequence[TextGroup]) -> None:
         sizes: NDArray[np.intp] = np.array([len(group.vectors) for group in groups])
         ends = np.cumsum(sizes)
         self.examples: Columns = _columns([group.vectors for group in groups])
@@ -73,8 +73,8 @@ def _columns(vectors: Sequence[Vectors]) -> Columns:
 class CaseIndex:
     """Everything of a case that sentences are compared with."""
 
-    topics: tuple[Group, ...]
-    commitments: tuple[Group, ...]
+    topics: tuple[TextGroup, ...]
+    commitments: tuple[TextGroup, ...]
     idf: dict[str, float]
     """Per stem how much it tells one topic from another."""
 
@@ -99,7 +99,7 @@ class CaseIndex:
         return Stack(self.commitments)
 
 
-def _places_by_word(groups: Sequence[Group]) -> dict[str, tuple[int, ...]]:
+def _places_by_word(groups: Sequence[TextGroup]) -> dict[str, tuple[int, ...]]:
     found: dict[str, list[int]] = {}
     for place, group in enumerate(groups):
         for word in group.words:
@@ -141,7 +141,7 @@ def _group(
     answers: Sequence[str],
     keywords: Sequence[str],
     vectors: Mapping[str, Vectors],
-) -> Group:
+) -> TextGroup:
     width = len(next(iter(vectors.values())))
 
     def rows(lines: Sequence[str]) -> Vectors:
@@ -149,7 +149,7 @@ def _group(
 
     matrix = rows(texts)
     mean = matrix.mean(axis=0)
-    return Group(
+    return TextGroup(
         id=name,
         texts=tuple(texts),
         vectors=matrix,

@@ -1,4 +1,4 @@
-"""Who reads: the port, and the local reader, which is learned and needs no network.
+"""Readers of agent turns: the port, and the local reader, which is learned and needs no network.
 
 A reader is handed to whoever plays or scores; it owns its memory. Readings depend on the case, the persona's last
 line and the turn alone, so play and every later scoring of it share them.
@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from personas.case.compiled import CompiledCase
-from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
+from personas.reading.acts import Act, ReadCandidate, Reading, Sentence, Stance
 from personas.reading.embedder import Embedder, Vectors
-from personas.reading.features import Heard, Matrix, commitment_features, is_elliptic, topic_features
+from personas.reading.features import EncodedSentence, Matrix, commitment_features, is_elliptic, topic_features
 from personas.reading.fluency import Fluency
-from personas.reading.heads import ACTS, STANCES, Heads
+from personas.reading.heads import ACTS, STANCES, ReaderHeads
 from personas.reading.index import CaseIndex, index_of
 from personas.text.memory import KEPT_CHARS, Memory
 from personas.text.sentences import clauses, sentences
 from personas.text.wording import content_stems
-from personas.text.yield_point import breathe
+from personas.text.yield_point import yield_point
 
 __all__ = [
     "LocalReader",
@@ -89,7 +89,7 @@ class Reader(Protocol):
     def read(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
         """One reading per turn. Blocking: it may run a model or ask one."""
 
-    def beside(self, case: CompiledCase, line: str, said: Sequence[Sentence]) -> list[tuple[Candidate, ...]]:
+    def beside(self, case: CompiledCase, line: str, said: Sequence[Sentence]) -> list[tuple[ReadCandidate, ...]]:
         """Per sentence that was read after `line`: what of the case's topics and background it may be about.
 
         Most probable first. A reader that knows nothing of the background gives none.
@@ -100,7 +100,7 @@ class Reader(Protocol):
 class LocalReader(Reader):
     """`Reader` on a text encoder and small learned heads."""
 
-    def __init__(self, embedder: Embedder, heads: Heads, fluency: Fluency | None = None) -> None:
+    def __init__(self, embedder: Embedder, heads: ReaderHeads, fluency: Fluency | None = None) -> None:
         """Read with these.
 
         Args:
@@ -113,7 +113,7 @@ class LocalReader(Reader):
         self._indexes: WeakKeyDictionary[CompiledCase, CaseIndex] = WeakKeyDictionary()
         self._wide_indexes: WeakKeyDictionary[CompiledCase, tuple[CaseIndex, ...]] = WeakKeyDictionary()
         self._read: Memory[tuple[CompiledCase, Turn], Reading] = readings_kept()
-        self._beside: Memory[tuple[CompiledCase, _Said], tuple[Candidate, ...]] = Memory(
+        self._beside: Memory[tuple[CompiledCase, _Said], tuple[ReadCandidate, ...]] = Memory(
             KEPT_BESIDE,
             size_bytes=KEPT_BESIDE_BYTES,
             cost=lambda key, found: sum(map(len, key[1])) + CANDIDATE_BYTES * len(found),
@@ -128,13 +128,13 @@ class LocalReader(Reader):
 
     @property
     def held_bytes(self) -> int:
-        """What the remembered readings, and the vectors they were made of, take."""
+        """Bytes of the remembered readings, and of the vectors they were made of."""
         fluency = self._fluency.held_bytes if self._fluency else 0
         embedded = getattr(self._embedder, "held_bytes", 0)
         return self._read.held_bytes + self._beside.held_bytes + embedded + fluency
 
     def texts(self, case: CompiledCase, turns: Iterable[Turn]) -> list[str]:
-        """What reading the turns will embed first, known turns left out."""
+        """The texts that reading the turns will embed first, known turns left out."""
         turns = list(turns)
         known = self._read.recall((case, turn) for turn in turns)
         return list(_read_first([turn for turn in turns if (case, turn) not in known]))
@@ -165,7 +165,7 @@ class LocalReader(Reader):
             found |= fresh
         return [found[key] for key in keys]
 
-    def beside(self, case: CompiledCase, line: str, said: Sequence[Sentence]) -> list[tuple[Candidate, ...]]:
+    def beside(self, case: CompiledCase, line: str, said: Sequence[Sentence]) -> list[tuple[ReadCandidate, ...]]:
         """As `Reader.beside`; blocking. The sentences were read before, so their vectors are at hand."""
         if not case.background or not said:
             return [() for _ in said]
@@ -179,7 +179,7 @@ class LocalReader(Reader):
             found |= fresh
         return [found[key] for key in keys]
 
-    def _compared(self, case: CompiledCase, line: str, said: Sequence[str]) -> list[tuple[Candidate, ...]]:
+    def _compared(self, case: CompiledCase, line: str, said: Sequence[str]) -> list[tuple[ReadCandidate, ...]]:
         """Sentences compared with topics and background, and with what any persona answers if neither is likely.
 
         Not with all at once: what stands in both backgrounds would share its probability, and neither would be likely.
@@ -200,8 +200,8 @@ class LocalReader(Reader):
                 likely[number] = found | likely[number]
         return [_candidates(list(of_one), of_one.values(), FLOOR) for of_one in likely]
 
-    def _among(self, index: CaseIndex, heard: Sequence[Sequence[Heard]]) -> list[dict[str, float]]:
-        """How likely each sentence, given with its parts, is about what an index holds."""
+    def _among(self, index: CaseIndex, heard: Sequence[Sequence[EncodedSentence]]) -> list[dict[str, float]]:
+        """The probability that each sentence, given with its parts, is about what an index holds."""
         if not heard:
             return []
         starts = np.cumsum([0, *map(len, heard)])[:-1]
@@ -253,7 +253,9 @@ class LocalReader(Reader):
         topics, promises = self._topics(index, heard), self._promises(index, heard)
         return [
             each
-            for each, asks, makes in zip(short, topics.max(axis=1), promises.max(axis=1, initial=0.0), strict=True)
+            for each, asks, makes in zip(
+                short, topics.max(axis=1, initial=0.0), promises.max(axis=1, initial=0.0), strict=True
+            )
             if makes < NO_PROMISE and (asks >= CLEARLY_ABOUT or (asks < VAGUELY_ABOUT and _asks_nothing(each[1], acts)))
         ]
 
@@ -268,8 +270,8 @@ class LocalReader(Reader):
         return {sentence for (sentence, _), sure in zip(parts, found, strict=True) if sure >= PART_CONSOLES}
 
     def _candidates(
-        self, index: CaseIndex, heard: Mapping[_Said, Sequence[Heard]]
-    ) -> dict[_Said, tuple[tuple[Candidate, ...], tuple[Candidate, ...]]]:
+        self, index: CaseIndex, heard: Mapping[_Said, Sequence[EncodedSentence]]
+    ) -> dict[_Said, tuple[tuple[ReadCandidate, ...], tuple[ReadCandidate, ...]]]:
         """The topics and the commitments of sentences, each given with its parts."""
         if not heard:
             return {}
@@ -282,11 +284,13 @@ class LocalReader(Reader):
             for each, asks, makes in zip(heard, np.maximum.reduceat(topics, starts), promises, strict=True)
         }
 
-    def _topics(self, index: CaseIndex, heard: Sequence[Heard]) -> Probabilities:
-        """A row a sentence, or a part of one."""
+    def _topics(self, index: CaseIndex, heard: Sequence[EncodedSentence]) -> Probabilities:
+        """A row a sentence, or a part of one; without columns where nobody has anything to tell."""
+        if not index.topics:
+            return np.zeros((len(heard), 0))
         return self._heads.topics_of(topic_features(index, heard)).reshape(len(heard), len(index.topics))
 
-    def _promises(self, index: CaseIndex, heard: Sequence[Heard]) -> Probabilities:
+    def _promises(self, index: CaseIndex, heard: Sequence[EncodedSentence]) -> Probabilities:
         """A row a sentence."""
         return self._heads.commitments_of(commitment_features(index, heard)).reshape(len(heard), len(index.commitments))
 
@@ -324,7 +328,7 @@ def _bytes(reading: Reading) -> int:
 
 
 def _acts_of(probabilities: Matrix, *, consoles: bool) -> frozenset[Act]:
-    """What a sentence does; `consoles`: a part of it surely does."""
+    """The acts of a sentence; `consoles`: a part of it surely does."""
     found = {act for act, p in zip(ACTS, probabilities[: len(ACTS)], strict=True) if p >= SURER.get(act, ACT)}
     return frozenset({*found, Act.EMPATHY} if consoles else found)
 
@@ -342,7 +346,10 @@ def _asks(acts: Matrix) -> float:
 
 
 def _sentence(
-    text: str, does: frozenset[Act], acts: Matrix, about: tuple[tuple[Candidate, ...], tuple[Candidate, ...]] | None
+    text: str,
+    does: frozenset[Act],
+    acts: Matrix,
+    about: tuple[tuple[ReadCandidate, ...], tuple[ReadCandidate, ...]] | None,
 ) -> Sentence:
     """A sentence; one that cannot be read is about nothing."""
     if about is None:
@@ -353,7 +360,7 @@ def _sentence(
 def _portions(said: Sequence[_Said]) -> Iterator[Sequence[_Said]]:
     """Some at a time, with pauses."""
     for start in range(0, len(said), AT_ONCE):
-        breathe()
+        yield_point()
         yield said[start : start + AT_ONCE]
 
 
@@ -369,7 +376,7 @@ def _read_first(turns: Sequence[Turn]) -> Iterator[str]:
 
 
 def _read_then(said: _Said, acts: Matrix, *, alone: bool) -> Iterator[str]:
-    """What is read besides a sentence, given what it does."""
+    """The parts that are read besides a sentence, given what it does."""
     if not alone:
         yield after_line(*said)
     yield from parts_of(said[1], acts)
@@ -388,21 +395,21 @@ def _may_console(sentence: str, acts: Matrix) -> tuple[str, ...]:
 
 def heard_of(
     line: str, sentence: str, vectors: Mapping[str, Vectors], acts: Matrix, *, alone: bool = False
-) -> list[Heard]:
+) -> list[EncodedSentence]:
     """A sentence as the heads see it, and then each of its parts; `alone`: not after the line before it."""
     words = content_stems(line)
     return [
         _heard(line, sentence, vectors, acts, alone=alone),
         *(
-            Heard(each, vectors[each], vectors[each], words, acts, len(each) / len(sentence))
+            EncodedSentence(each, vectors[each], vectors[each], words, acts, len(each) / len(sentence))
             for each in parts_of(sentence, acts)
         ),
     ]
 
 
-def _heard(line: str, sentence: str, vectors: Mapping[str, Vectors], acts: Matrix, *, alone: bool) -> Heard:
+def _heard(line: str, sentence: str, vectors: Mapping[str, Vectors], acts: Matrix, *, alone: bool) -> EncodedSentence:
     behind = sentence if alone else after_line(line, sentence)
-    return Heard(sentence, vectors[sentence], vectors[behind], content_stems(line), acts)
+    return EncodedSentence(sentence, vectors[sentence], vectors[behind], content_stems(line), acts)
 
 
 def after_line(line: str, sentence: str) -> str:
@@ -416,11 +423,11 @@ def said_in(turn: Turn) -> tuple[str, ...]:
 
 
 def texts_of(turn: Turn) -> list[str]:
-    """What has to be embedded to read a turn, but for the parts of sentences."""
+    """The texts to embed in order to read a turn, but for the parts of sentences."""
     said = said_in(turn)
     return [*said, *(after_line(turn[0], each) for each in said)]
 
 
-def _candidates(ids: Sequence[str], probabilities: Iterable[float], floor: float) -> tuple[Candidate, ...]:
-    found = [Candidate(name, float(p)) for name, p in zip(ids, probabilities, strict=True) if p >= floor]
+def _candidates(ids: Sequence[str], probabilities: Iterable[float], floor: float) -> tuple[ReadCandidate, ...]:
+    found = [ReadCandidate(name, float(p)) for name, p in zip(ids, probabilities, strict=True) if p >= floor]
     return tuple(sorted(found, key=lambda each: -each.confidence))

@@ -1,4 +1,4 @@
-"""Which topics a persona's line tells, of those that were asked about, and in which sentence.
+"""Finds the topics that a persona's line tells, of those that were asked about, and the sentence of each.
 
 By a wording of the case, or by a sentence of the same meaning, or of a similar one with its codes and names, that
 is not one of the case's own for something else. A line with an evasion tells nothing in other words. It depends
@@ -22,7 +22,7 @@ from personas.text.memory import KEPT_CHARS, Memory
 from personas.text.sentences import sentences
 from personas.text.wording import normal, tokens
 
-__all__ = ["Told", "told"]
+__all__ = ["ToldTopic", "told"]
 
 SAME_MEANING = 0.80
 SIMILAR_MEANING = 0.68
@@ -34,8 +34,8 @@ KEPT_ANSWERS, KEPT_BYTES = 32_768, 16_000_000
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Told:
-    """Where a persona's line tells a topic, and whether in a wording of the case."""
+class ToldTopic:
+    """The place where a persona's line tells a topic, and whether in a wording of the case."""
 
     quote: str
     exact: bool
@@ -43,12 +43,14 @@ class Told:
 
 _Key = tuple[CompiledCase, Matcher, str, str]
 """Case, matcher, line and topic."""
-_known: Memory[_Key, Told | None] = Memory(
+_known: Memory[_Key, ToldTopic | None] = Memory(
     KEPT_ANSWERS, size_bytes=KEPT_BYTES, cost=lambda key, found: len(key[2]) + (len(found.quote) if found else 0)
 )
 
 
-def told(case: CompiledCase, matcher: Matcher, asked: Sequence[tuple[str, Sequence[str]]]) -> list[Mapping[str, Told]]:
+def told(
+    case: CompiledCase, matcher: Matcher, asked: Sequence[tuple[str, Sequence[str]]]
+) -> list[Mapping[str, ToldTopic]]:
     """Per line and the topics asked about before it: those that it tells.
 
     Blocking, because the matcher may run a model, at most once for all lines.
@@ -66,13 +68,13 @@ def told(case: CompiledCase, matcher: Matcher, asked: Sequence[tuple[str, Sequen
     ]
 
 
-def _searched(case: CompiledCase, matcher: Matcher, keys: Sequence[_Key]) -> dict[_Key, Told | None]:
-    found: dict[_Key, Told | None] = {}
+def _searched(case: CompiledCase, matcher: Matcher, keys: Sequence[_Key]) -> dict[_Key, ToldTopic | None]:
+    found: dict[_Key, ToldTopic | None] = {}
     loose: dict[_Key, list[str]] = {}
     for key in keys:
         topic, line = case.by_id[key[3]], key[2]
         if contains(topic, normal(line)):
-            found[key] = Told(_quote(topic, line), exact=True)
+            found[key] = ToldTopic(_quote(topic, line), exact=True)
         else:
             loose[key] = _foreign_sentences(case, topic, line)
     return found | _alike(case, matcher, loose)
@@ -93,7 +95,7 @@ def _foreign_sentences(case: CompiledCase, topic: CompiledTopic, line: str) -> l
 
 @cache
 def _withheld() -> tuple[str, ...]:
-    """How personas refuse to answer, in normal form."""
+    """The refusals of personas, in normal form."""
     return tuple(normal(line) for each in load_temperaments().values() for line in each.phrases.withheld)
 
 
@@ -103,7 +105,7 @@ def _evasions(topic: CompiledTopic) -> list[str]:
 
 
 def _is_own(case: CompiledCase, topic: CompiledTopic, sentence: str) -> bool:
-    """Whether a sentence is a harmless one of the case or tells another topic, with or without a lead-in."""
+    """True if a sentence is a harmless one of the case or tells another topic, with or without a lead-in."""
     if sentence in case.harmless:
         return True
     owners = [ids for own, ids in case.told_in.items() if own == sentence or (_is_long(own) and own in sentence)]
@@ -116,22 +118,22 @@ def _is_long(sentence: str) -> bool:
     return sentence.count(" ") > LONG_WORDS
 
 
-def _alike(case: CompiledCase, matcher: Matcher, loose: Mapping[_Key, list[str]]) -> dict[_Key, Told | None]:
-    """What the lines tell in other words than the case's."""
+def _alike(case: CompiledCase, matcher: Matcher, loose: Mapping[_Key, list[str]]) -> dict[_Key, ToldTopic | None]:
+    """The topics that the lines tell in other words than the case's."""
     texts = list(dict.fromkeys(s for own in loose.values() for s in own))
     if not texts:
         return dict.fromkeys(loose)
     row = dict(zip(texts, matcher.cosine(texts, case.wordings), strict=True))
-    found: dict[_Key, Told | None] = {}
+    found: dict[_Key, ToldTopic | None] = {}
     for key, own in loose.items():
         topic = case.by_id[key[3]]
         quote = next((s for s in own if _tells(topic, s, row[s])), None)
-        found[key] = None if quote is None else Told(quote, exact=False)
+        found[key] = None if quote is None else ToldTopic(quote, exact=False)
     return found
 
 
 def _tells(topic: CompiledTopic, sentence: str, row: NDArray[np.float64]) -> bool:
-    """Whether a sentence tells a topic, given its cosines with every wording of the case."""
+    """True if a sentence tells a topic, given its cosines with every wording of the case."""
     span = topic.wording_span
     cosines = row[span.start : span.stop]
     words, best = frozenset(tokens(sentence)), row.max()

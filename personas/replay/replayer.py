@@ -16,17 +16,17 @@ from personas.hearing.hear import hear, is_new
 from personas.hearing.heard import AgentTurn, Hearing, credits_of
 from personas.hearing.state import PersonaState
 from personas.reading.acts import Act, Reading
-from personas.reading.borrowed import Heard, formulas
+from personas.reading.borrowed import PersonaWords, formulas
 from personas.reading.matcher import Matcher
 from personas.reading.reader import Reader, Turn
-from personas.reading.telling import Told, told
+from personas.reading.telling import ToldTopic, told
 
 """An interrogated or insulted persona answers one thing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Acts:
-    """How often the agent behaved in a way the persona notices."""
+class ConductCounts:
+    """Counts of the agent's behaviour that the persona notices."""
 
     rude: int = 0
     empathy: int = 0
@@ -55,7 +55,7 @@ class Disclosure:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class MadeCommitment:
     """One time a commitment was made."""
 
     turn: int
@@ -70,7 +70,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class TurnRecord:
-    """What happened in one exchange."""
+    """The record of one exchange."""
 
     turn: int
     agent_text: str
@@ -106,8 +106,8 @@ class Record:
     elicited: Mapping[str, Disclosure]
     spoken: Mapping[str, int]
     """Topic -> the turn in which it was volunteered or earned; 0 is the opening."""
-    commitments: Mapping[str, tuple[Made, ...]]
-    acts: Acts
+    commitments: Mapping[str, tuple[MadeCommitment, ...]]
+    acts: ConductCounts
     rapport: float
 
     def __repr__(self) -> str:
@@ -130,12 +130,12 @@ def replay(  # noqa: PLR0917 (what a record is made of)
     read = reader.read(case, turns_of(opening, exchanges))
     lines = told(case, matcher, [_asked(case, e.persona, each) for e, each in zip(exchanges, read, strict=True)])
     stale = formulas([[s.text for s in each.sentences] for each in read])
-    persona = Heard(case)
+    persona = PersonaWords(case)
     persona.add(opening or "")
     state = PersonaState(said=dict.fromkeys(_opened_with(case, opening), 0))
     turns: list[TurnRecord] = []
     elicited: dict[str, Disclosure] = {}
-    made: dict[str, tuple[Made, ...]] = {}
+    made: dict[str, tuple[MadeCommitment, ...]] = {}
     consoled: list[str] = []
     for exchange, reading, found, formula in zip(exchanges, read, lines, stale, strict=True):
         agent, now = exchange.agent, state.turn + 1
@@ -181,7 +181,7 @@ def turns_of(opening: str | None, exchanges: Sequence[Exchange]) -> list[Turn]:
     return [(line, exchange.agent.text) for line, exchange in zip(lines, exchanges, strict=False)]
 
 
-def _counts(made: Made) -> bool:
+def _counts(made: MadeCommitment) -> bool:
     return made.clear and not made.early
 
 
@@ -191,23 +191,23 @@ def _opened_with(case: CompiledCase, opening: str | None) -> tuple[str, ...]:
 
 
 def _made(
-    state: PersonaState, hearing: Hearing, persona: Heard, now: int, formula: Container[str]
-) -> Iterator[tuple[str, Made]]:
+    state: PersonaState, hearing: Hearing, persona: PersonaWords, now: int, formula: Container[str]
+) -> Iterator[tuple[str, MadeCommitment]]:
     """The commitments of a turn; echoes and those among many questions are not clear, nor are doubtful formulas."""
     known = frozenset(state.said)
     for each in hearing.commitments:
         doubtful = not each.sure and each.quote in formula
         clear = not (hearing.interrogation or doubtful or persona.verbatim(each.quote))
-        yield each.commitment_id, Made(now, each.quote, each.early, known, clear, each.binding)
+        yield each.commitment_id, MadeCommitment(now, each.quote, each.early, known, clear, each.binding)
 
 
 def _brought_out(hearing: Hearing, told: Container[str]) -> bool:
-    """Whether a sentence that invites the persona to tell was answered with something."""
+    """True if a sentence that invites the persona to tell was answered with something."""
     inviting = {s.text for s in hearing.reading.readable if s.does(Act.INVITE)}
     return any(asked.question in inviting and asked.topic_id in told for asked in hearing.asked)
 
 
-def _own(hearing: Hearing, persona: Heard) -> tuple[str, ...]:
+def _own(hearing: Hearing, persona: PersonaWords) -> tuple[str, ...]:
     """Sentences with something to say, in the agent's own words."""
     if hearing.unclear or hearing.interrogation:
         return ()
@@ -226,8 +226,8 @@ def _credits(  # noqa: PLR0917 (what a credit rests on)
     state: PersonaState,
     exchange: Exchange,
     hearing: Hearing,
-    line: Mapping[str, Told],
-    persona: Heard,
+    line: Mapping[str, ToldTopic],
+    persona: PersonaWords,
 ) -> list[Disclosure]:
     """The topics of this turn that were asked for, open, told, and new; not more than a persona tells at once.
 
@@ -256,8 +256,8 @@ def _asked(case: CompiledCase, line: str | None, reading: Reading) -> tuple[str,
     return line, tuple(each for each in ids if case.by_id[each].creditable)
 
 
-def _acts_of(turns: Sequence[TurnRecord]) -> Acts:
-    return Acts(
+def _acts_of(turns: Sequence[TurnRecord]) -> ConductCounts:
+    return ConductCounts(
         rude=sum(turn.hearing.rude for turn in turns),
         empathy=sum(turn.empathy for turn in turns),
         repeated_question=sum(turn.repeated for turn in turns),

@@ -13,7 +13,7 @@ from functools import lru_cache, wraps
 from threading import Lock
 from typing import Generic, TypeVar
 
-from personas.text.yield_point import breathe
+from personas.text.yield_point import yield_point
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -45,7 +45,7 @@ class Memory(Generic[K, V]):
         return self._held_bytes
 
     def recall(self, keys: Iterable[K]) -> dict[K, V]:
-        """What is known of the keys."""
+        """Return what is known of the keys."""
         values, found = self._values, {}
         with self._lock:
             for key in keys:
@@ -102,7 +102,7 @@ def remembered(size: int, longest: int = KEPT_CHARS) -> Callable[[Callable[[str]
 
         @wraps(function)
         def recalled(text: str) -> V:
-            breathe()
+            yield_point()
             if len(text) > longest:
                 return function(text)
             return short(text) if len(text) <= SHORT_CHARS else long(text)

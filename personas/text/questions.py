@@ -1,4 +1,4 @@
-"""What form a question has: whether a yes can answer it. Grammar alone: the closed class of question words."""
+"""The form of a question: whether a yes can answer it. Grammar alone: the closed class of question words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from personas.text.wording import plain, words_of
 
-__all__ = ["Form", "form_of"]
+__all__ = ["QuestionForm", "form_of"]
 
 _CLAUSE = re.compile(r"[,;:\u2013\u2014(]|\s-\s|\b(?:and|but|so|or|then)\b")
 _WORD = re.compile(r"[a-z']+")
@@ -19,8 +19,8 @@ _OFFERS = ("how about", "what about", "what if", "why not", "why don't")
 """They begin like a question for something, and propose it."""
 
 
-class Form(StrEnum):
-    """What a question wants."""
+class QuestionForm(StrEnum):
+    """The answer that a question wants."""
 
     OPEN = "open"
     """Something told: no yes answers it."""
@@ -33,17 +33,17 @@ class Form(StrEnum):
     """No question."""
 
 
-def form_of(sentence: str) -> Form:
+def form_of(sentence: str) -> QuestionForm:
     """The form of a sentence's last question; `NONE` where it ends with no question mark."""
     text = plain(sentence).lower().strip().rstrip("\"') ")
     if not text.endswith("?"):
-        return Form.NONE
+        return QuestionForm.NONE
     clauses = [each for each in (_WORD.findall(part) for part in _CLAUSE.split(text)) if each]
     if any(_opens(clause) for clause in clauses):
-        return Form.OPEN
+        return QuestionForm.OPEN
     if any(" ".join(clause).startswith(_OFFERS) for clause in clauses):
-        return Form.OFFER
-    return Form.CHOICE if re.search(r"\bor\b", text) else Form.POLAR
+        return QuestionForm.OFFER
+    return QuestionForm.CHOICE if re.search(r"\bor\b", text) else QuestionForm.POLAR
 
 
 def _opens(clause: list[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Where long reading pauses, if whoever runs it wants it to: to let others have their turn, or to be stopped.
+"""Points at which long reading pauses where its thread is told to: to let others have their turn, or to be stopped.
 
 Reading a long text takes seconds, and nothing in it waits for anything. So it says now and then that this would be a
 good moment; a thread that was told what to do then does it, all others go on at once.
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 
 class _Here(threading.local):
-    """What a thread does when it may pause."""
+    """The call that a thread makes at a yield point."""
 
     pause: Callable[[], None] | None = None
 
@@ -24,7 +24,7 @@ def pauses_by(pause: Callable[[], None] | None) -> None:
     _here.pause = pause
 
 
-def breathe() -> None:
-    """A good moment to pause: nothing is half done, and no lock is held."""
+def yield_point() -> None:
+    """Let the thread pause here, if it was told to: nothing is half done, and no lock is held."""
     if _here.pause is not None:
         _here.pause()

@@ -19,8 +19,8 @@ from reward_server.agents.pinned import PinnedTransport
 from reward_server.errors import AgentFailed
 from reward_server.llm.base import FailureKind, LlmFailed
 from reward_server.llm.transport import (
-    Progress,
-    Refusal,
+    AttemptProgress,
+    RefusedResponse,
     attempt,
     bound_error_body,
     count,
@@ -30,8 +30,8 @@ from reward_server.llm.transport import (
     timeout_of,
 )
 from reward_server.settings import PREFIX
-from reward_server.webhooks.addresses import LIMITS, InnerAddress, RefusedAddress, Unresolved, resolve
-from reward_server.webhooks.names import Names
+from reward_server.webhooks.addresses import LIMITS, PrivateAddress, RefusedAddress, UnresolvedName, resolve
+from reward_server.webhooks.names import NameLookups
 from trainer_client.wire import Message, ToolCall
 from trainer_client.wire.base import REASONING_FIELDS
 
@@ -60,8 +60,8 @@ CAUSES: Mapping[FailureKind, str] = {
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where an agent is, and how it is asked."""
+class EndpointAddress:
+    """The address of an agent, and how it is asked."""
 
     base_url: str
     model: str
@@ -71,8 +71,8 @@ class Place:
 
 
 @dataclass(frozen=True)
-class AgentTurn:
-    """What an agent said."""
+class EndpointTurn:
+    """The turn of an agent behind an endpoint."""
 
     message: Message = field(repr=False)
     input_tokens: int = 0
@@ -82,7 +82,7 @@ class AgentTurn:
 class Endpoints:
     """All endpoints of all labs, over one pool of connections; close it."""
 
-    def __init__(self, *, private: bool, names: Names, timeout_s: float) -> None:
+    def __init__(self, *, private: bool, names: NameLookups, timeout_s: float) -> None:
         silence("openai")
         self._private = private
         self._names = names
@@ -95,12 +95,12 @@ class Endpoints:
 
     async def ask(
         self,
-        place: Place,
+        place: EndpointAddress,
         messages: Sequence[Mapping[str, Any]],
         tools: Sequence[Mapping[str, Any]] = (),
         *,
         private: bool = False,
-    ) -> AgentTurn:
+    ) -> EndpointTurn:
         """The agent's next turn. `private`: of a server that this one has started itself.
 
         Raises:
@@ -113,7 +113,7 @@ class Endpoints:
         options = {"temperature": place.temperature, "max_tokens": place.max_tokens, "tools": list(tools) or None}
         request |= {name: value for name, value in options.items() if value is not None}
 
-        async def send(progress: Progress) -> Mapping[str, Any]:
+        async def send(progress: AttemptProgress) -> Mapping[str, Any]:
             async with client.chat.completions.with_streaming_response.create(
                 **request, timeout=timeout_of(self._timeout_s)
             ) as response:
@@ -127,14 +127,14 @@ class Endpoints:
             cause = CAUSES.get(failed.kind, failed.kind.value)
         raise AgentFailed.because(cause)
 
-    async def _client(self, place: Place, *, private: bool) -> openai.AsyncOpenAI:
+    async def _client(self, place: EndpointAddress, *, private: bool) -> openai.AsyncOpenAI:
         import openai
 
         try:
             target = await resolve(place.base_url, private=private, names=self._names)
-        except Unresolved:
+        except UnresolvedName:
             raise AgentFailed.because("its name has no address") from None
-        except InnerAddress:
+        except PrivateAddress:
             raise AgentFailed.because(f"its address is allowed only with {ALLOWING}=true") from None
         except RefusedAddress:
             raise AgentFailed.because("its address is not allowed here") from None
@@ -150,7 +150,7 @@ class Endpoints:
         )
 
 
-def _turn(completion: Mapping[str, Any]) -> AgentTurn:
+def _turn(completion: Mapping[str, Any]) -> EndpointTurn:
     """The message of a completion, as the contract has it."""
     choices = completion.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
@@ -163,7 +163,7 @@ def _turn(completion: Mapping[str, Any]) -> AgentTurn:
         raise LlmFailed(FailureKind.REFUSED if said.get("refusal") else FailureKind.EMPTY)
     usage = completion.get("usage")
     counts = usage if isinstance(usage, dict) else {}
-    return AgentTurn(message, count(counts.get("prompt_tokens")), count(counts.get("completion_tokens")))
+    return EndpointTurn(message, count(counts.get("prompt_tokens")), count(counts.get("completion_tokens")))
 
 
 def _message(said: Mapping[str, Any]) -> Message:
@@ -178,10 +178,10 @@ def _message(said: Mapping[str, Any]) -> Message:
     return message
 
 
-def _refusal(error: Exception) -> Refusal | None:
+def _refusal(error: Exception) -> RefusedResponse | None:
     import openai
 
     if not isinstance(error, openai.APIStatusError):
         return None
     # It is the lab that is told of it, so operators' logs need no hint.
-    return Refusal(status=error.status_code, headers=error.response.headers, told=True)
+    return RefusedResponse(status=error.status_code, headers=error.response.headers, told=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import httpx2
 
-from reward_server.webhooks.addresses import Target
+from reward_server.webhooks.addresses import WebhookTarget
 
 
 class PinnedTransport(httpx2.AsyncBaseTransport):
     """Sends what is meant for one host to one address, over a pool that it shares and does not close."""
 
-    def __init__(self, pool: httpx2.AsyncBaseTransport, target: Target) -> None:
+    def __init__(self, pool: httpx2.AsyncBaseTransport, target: WebhookTarget) -> None:
         self._pool = pool
         self._target = target
 

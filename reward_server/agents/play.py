@@ -20,7 +20,7 @@ from trainer_client.wire import AgentItem, CreateEpisodeRequest, EpisodeConfig, 
 
 
 @dataclass(frozen=True)
-class Played:
+class FinishedEpisodePlay:
     """An episode that is over."""
 
     episode_id: str
@@ -32,7 +32,7 @@ class Played:
     """Of the whole conversation, as they are counted for what a lab has read."""
 
 
-class Player:
+class AgentPlayer:
     """Lets agents play."""
 
     def __init__(self, agents: AgentService, episodes: EpisodeService, catalog: Catalog) -> None:
@@ -40,7 +40,7 @@ class Player:
         self._episodes = episodes
         self._catalog = catalog
 
-    async def play(self, lab: Lab, agent: AgentRow, item: AgentItem, name: str) -> Played:
+    async def play(self, lab: Lab, agent: AgentRow, item: AgentItem, name: str) -> FinishedEpisodePlay:
         """Play; `name` is the episode's among the lab's.
 
         Raises:
@@ -70,10 +70,10 @@ class Player:
         return str(created["episode_id"])
 
 
-def _played(episode: dict[str, Any]) -> Played:
+def _played(episode: dict[str, Any]) -> FinishedEpisodePlay:
     if not episode["rewards"]:
         raise NothingToScore("The episode was ended before the agent had said anything.")
-    return Played(
+    return FinishedEpisodePlay(
         episode_id=episode["episode_id"],
         reward=episode["rewards"][-1],
         scoring_version=episode["scoring_version"],

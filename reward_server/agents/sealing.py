@@ -18,7 +18,7 @@ _NONCE_BYTES = 12
 
 
 class Unsealable(Exception):  # noqa: N818 (it is an outcome, no accident)
-    """What was sealed by another pepper, or for another agent."""
+    """The error for a key that was sealed by another pepper, or for another agent."""
 
 
 class Sealer:

@@ -1,11 +1,11 @@
-"""What a lab does with its agents: add, list, delete, talk to one."""
+"""The agents of a lab: add, list, delete, talk to one."""
 
 from __future__ import annotations
 
 from functools import partial
 
 from reward_server.access import scenario_for
-from reward_server.agents.endpoint import ALLOWING, AgentTurn, Endpoints, Place
+from reward_server.agents.endpoint import ALLOWING, EndpointAddress, Endpoints, EndpointTurn
 from reward_server.agents.sealing import Sealer, Unsealable
 from reward_server.agents.telling import system_prompt, told, tools_of
 from reward_server.auth.idempotency import Body, Idempotency, Keep
@@ -16,8 +16,8 @@ from reward_server.ids import IdPrefix, is_id, new_id
 from reward_server.store.agent_records import AgentRow
 from reward_server.store.records import JsonObject
 from reward_server.store.store import Store
-from reward_server.webhooks.addresses import InnerAddress, RefusedAddress, Unresolved, resolve
-from reward_server.webhooks.names import Names
+from reward_server.webhooks.addresses import PrivateAddress, RefusedAddress, UnresolvedName, resolve
+from reward_server.webhooks.names import NameLookups
 from scenarios.library import Catalog, PublicScenario
 from trainer_client.wire import AgentChatRequest, AgentRequest, Message
 
@@ -40,7 +40,7 @@ class AgentService:
         sealer: Sealer,
         endpoints: Endpoints,
         private: bool,
-        names: Names,
+        names: NameLookups,
     ) -> None:
         self._store = store
         self._catalog = catalog
@@ -97,25 +97,25 @@ class AgentService:
             body["usage"] = {"input_tokens": turn.input_tokens, "output_tokens": turn.output_tokens}
         return body
 
-    async def turn(self, row: AgentRow, messages: list[JsonObject], scenario: PublicScenario | None) -> AgentTurn:
+    async def turn(self, row: AgentRow, messages: list[JsonObject], scenario: PublicScenario | None) -> EndpointTurn:
         """The agent's next turn; `AgentFailed`."""
         system = "" if messages[0]["role"] == "system" else system_prompt(row.settings.get("system_prompt"), scenario)
         return await self._endpoints.ask(self._place(row), told(system, messages), tools_of(scenario))
 
-    def _place(self, row: AgentRow) -> Place:
+    def _place(self, row: AgentRow) -> EndpointAddress:
         options = {name: row.settings.get(name) for name in ("temperature", "max_tokens")}
         try:
             key = None if row.sealed_key is None else self._sealer.open(row.sealed_key, row.lab_id, row.agent_id)
         except Unsealable:
             raise AgentFailed.because("the server cannot read its key any more; add the agent again") from None
-        return Place(row.settings["base_url"], row.settings["model"], key, **options)
+        return EndpointAddress(row.settings["base_url"], row.settings["model"], key, **options)
 
     async def _check(self, url: str) -> None:
         try:
             target = await resolve(url, private=self._private, names=self._names)
-        except Unresolved:
+        except UnresolvedName:
             return  # it may have one by the time there is something to ask
-        except InnerAddress as inner:
+        except PrivateAddress as inner:
             raise InvalidRequest(errors=[FieldProblem(("base_url",), inner.allowed_by(ALLOWING))]) from None
         except RefusedAddress as refused:
             raise InvalidRequest(errors=[FieldProblem(("base_url",), str(refused))]) from None

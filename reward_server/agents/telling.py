@@ -1,4 +1,4 @@
-"""What an agent is told: the scenario's public card and tools, and the conversation in OpenAI's shape. Nothing else."""
+"""Tells agents the scenario's public card and tools, and the conversation in OpenAI's shape. Nothing else."""
 
 from __future__ import annotations
 

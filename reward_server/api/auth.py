@@ -1,4 +1,4 @@
-"""Who may come in: a key or a token on every call, or everybody while the server runs open on loopback.
+"""Authentication of calls: a key or a token on every call, or everybody while the server runs open on loopback.
 
 All failures of a key look the same. Revoked and unknown keys are told apart by nobody but the operator; that a call
 brought no key at all, or a header that holds none, is told.
@@ -17,9 +17,9 @@ from reward_server.auth.failed_keys import FailedKeys, LocalFailedKeys
 from reward_server.auth.key_ring import KeyRing
 from reward_server.auth.key_uses import KeyUses
 from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
-from reward_server.auth.tokens import Tokens
+from reward_server.auth.tokens import TokenVerifier
 from reward_server.errors import Unauthenticated
-from reward_server.limits.rate_limiter import Decision, RateLimiter
+from reward_server.limits.rate_limiter import RateDecision, RateLimiter
 
 RECHECK_S = 1.0
 
@@ -29,7 +29,7 @@ class Admission:
     """A caller, and what the limiter said; no decision where no limit applies."""
 
     lab: Lab
-    decision: Decision | None
+    decision: RateDecision | None
 
 
 class Gatekeeper:
@@ -41,7 +41,7 @@ class Gatekeeper:
         limiter: RateLimiter,
         *,
         open_access: bool,
-        tokens: Tokens | None = None,
+        tokens: TokenVerifier | None = None,
         audit: AuditLog | None = None,
         failed: FailedKeys | None = None,
         uses: KeyUses | None = None,
@@ -59,11 +59,11 @@ class Gatekeeper:
 
     @property
     def open_access(self) -> bool:
-        """Whether calls need no key (development mode)."""
+        """True if calls need no key (development mode)."""
         return self._open
 
     async def identify(self, given: Credentials, address: str = "") -> Lab:
-        """Who this is; `Unauthenticated` if the key is missing or no good. Counted against no limit.
+        """Return the lab of a caller; `Unauthenticated` if the key is missing or no good. Counted against no limit.
 
         Raises:
             TooManyFailedKeys: many keys of this address were no good, and this one is not, either.
@@ -79,7 +79,7 @@ class Gatekeeper:
         raise Unauthenticated(given.refusal)
 
     async def admit(self, given: Credentials, address: str = "") -> Admission:
-        """Who this is, counted against its limit; `Unauthenticated` if the key is missing or no good."""
+        """Return the lab of a caller, counted against its limit; `Unauthenticated` if the key is missing or no good."""
         lab = await self.identify(given, address)
         if lab.per_minute is None:
             return Admission(lab, None)

@@ -1,6 +1,6 @@
 """Reads a request body within limits and turns it into a checked value: bytes in, model out.
 
-The framework's own body handling is not used: it builds every object twice and answers 422. NUL is
+An endpoint declares its body with `JsonBody`; `api.router` has it read here before FastAPI goes on. NUL is
 refused here; lone surrogates and bottomless nesting by the JSON parser; numbers out of range by the
 wire types. NaN and infinities are no JSON, also where a wire type would not look at them.
 
@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from fastapi import Request
-from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json
+from fastapi.params import Body
+from pydantic import BaseModel, GetPydanticSchema, ValidationError
+from pydantic_core import core_schema, from_json
 
 from reward_server.api.errors import invalid
 from reward_server.errors import BodyTooLarge, BodyTooSlow, FieldProblem, InvalidRequest
@@ -36,7 +37,7 @@ LARGE_BYTES = 64_000
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What a door takes: bytes, and values, as separators outside of text."""
+    """The most that a route takes: bytes, and values, as separators outside of text."""
 
     megabytes: float
     values: int
@@ -45,6 +46,30 @@ class Limit:
 FORM = Limit(0.25, 5_000)
 CONVERSATION = Limit(4.0, 40_000)
 CONVERSATIONS = Limit(8.0, 200_000)
+
+
+class JsonBody(Body):  # type: ignore[misc]  # as the framework's own, which are of a class that is marked final
+    """Declares a body in the signature of an endpoint: how large it may be, an example, and how it is checked."""
+
+    def __init__(
+        self, limit: Limit = FORM, *, example: object = None, read: Callable[[bytes], object] | None = None
+    ) -> None:
+        """`read`: what makes the value of the bytes, where that is more than the model's own check."""
+        super().__init__()
+        self.limit = limit
+        self.read = read
+        if example is not None:
+            # Not by the argument of that name, which FastAPI warns of; `examples` would go into the model's schema.
+            self.example = example
+
+
+def sent_as(model: type[BaseModel]) -> GetPydanticSchema:
+    """Annotates what `JsonBody.read` makes of a body: it is what it is, and the document shows the model."""
+    return GetPydanticSchema(
+        lambda _source, handler: core_schema.no_info_wrap_validator_function(
+            lambda value, _check: value, handler.generate_schema(model)
+        )
+    )
 
 
 async def read_body(request: Request, *, limit_bytes: int, deadline_s: float) -> bytes:
@@ -68,7 +93,7 @@ async def read_body(request: Request, *, limit_bytes: int, deadline_s: float) ->
 
 
 async def off_the_loop(work: Callable[[bytes], T], body: bytes, limit: Limit) -> T:
-    """What `work` makes of a body that holds no more values than it may; `InvalidRequest` for one that does."""
+    """Run `work` on a body that holds no more values than it may; `InvalidRequest` for one that does."""
 
     def checked() -> T:
         _require_few_values(body, limit.values)

@@ -23,11 +23,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from reward_server.api.context import ON_LEAVING
 from reward_server.api.errors import error_response
-from reward_server.api.in_work import InWork
+from reward_server.api.in_work import RequestsInWork
 from reward_server.api.pages import NOTHING, SECURITY_HEADERS
 from reward_server.errors import LabsError, Overloaded, Stopped, StoreUnavailable
 from reward_server.ids import IdPrefix, is_id, new_request_id
-from reward_server.limits.rate_limiter import Decision
+from reward_server.limits.rate_limiter import RateDecision
 from reward_server.logs.logger import get_logger
 from reward_server.store.writing import Writes, noting
 from reward_server.telemetry.metrics import Metrics
@@ -61,14 +61,14 @@ class RequestBoundary:
         max_concurrency: int,
         metrics: Metrics,
         traces: Traces | None = None,
-        exchanges: InWork | None = None,
+        exchanges: RequestsInWork | None = None,
     ) -> None:
         self.app = app
         self.traces = traces or Traces()
         self.max_concurrency = max_concurrency
         self.metrics = metrics
         self.in_work = 0
-        self.exchanges = InWork() if exchanges is None else exchanges
+        self.exchanges = RequestsInWork() if exchanges is None else exchanges
         self._turned_away = 0
         self._told_s = -OVERLOAD_LOGGED_EVERY_S
 
@@ -194,7 +194,7 @@ class _Exchange:
 
     def _headers(self) -> list[tuple[bytes, bytes]]:
         headers = [(b"x-request-id", self._request_id.encode()), *SECURITY_HEADERS]
-        decision: Decision | None = self._state.get("rate")
+        decision: RateDecision | None = self._state.get("rate")
         if decision is not None:
             headers += [
                 (b"x-ratelimit-limit", b"%d" % decision.limit),
@@ -204,7 +204,7 @@ class _Exchange:
         return headers
 
     def _note_episode(self) -> dict[str, Any]:
-        """What is traced of the request, with the episode of its path, where a client may write anything."""
+        """The trace of the request, with the episode of its path, where a client may write anything."""
         trace: dict[str, Any] = self._state["trace"]
         named = self._scope.get("path_params", {}).get("episode_id")
         if isinstance(named, str) and is_id(named, IdPrefix.EPISODE):
@@ -215,7 +215,7 @@ class _Exchange:
         return str(getattr(self._scope.get("route"), "path_format", UNMATCHED))
 
     def _method(self) -> str:
-        """What a client may choose freely must not become a label."""
+        """The method as a label: a client may send any word, which must not become one."""
         method = "HEAD" if self._head else str(self._scope["method"])
         return method if method in _METHODS else "OTHER"
 
@@ -241,5 +241,5 @@ class _Exchange:
 
 
 def _frames(error: BaseException) -> list[str]:
-    """Where it happened, without what was there."""
+    """The frames of the error, without the values that were there."""
     return [f"{f.filename}:{f.lineno} {f.name}" for f in traceback.extract_tb(error.__traceback__)[-_FRAMES:]]

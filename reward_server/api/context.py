@@ -1,4 +1,4 @@
-"""What routes share: the services of this app, who is asking, the body in, the answer out."""
+"""Parts that routes share: the services of this app, the caller, the body in, the answer out."""
 
 from __future__ import annotations
 
@@ -9,25 +9,24 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
-from fastapi import Depends, Request, Response
-from pydantic import BaseModel
-from pydantic_core import to_json
+from fastapi import Depends, Header, Request
+from pydantic import AfterValidator, WithJsonSchema
 from starlette.requests import ClientDisconnect, HTTPConnection
 
 from reward_server.agents.leaderboard import Leaderboard
 from reward_server.agents.service import AgentService
+from reward_server.api.access import access_of
 from reward_server.api.auth import Gatekeeper
-from reward_server.api.body import FORM, Limit, off_the_loop, parse, read_body
+from reward_server.api.body import FORM, JsonBody, Limit, off_the_loop, parse, read_body
 from reward_server.api.credentials import Credentials, credentials_of
 from reward_server.api.cursor import CursorCodec
 from reward_server.api.edge import require_json
-from reward_server.api.errors import json_response
-from reward_server.api.operation import operation_of
-from reward_server.api.readiness import Readiness
+from reward_server.api.problems import in_words
+from reward_server.api.readiness import ReadinessChecks
 from reward_server.auth.actor import Actor
 from reward_server.auth.asking import ask_as
 from reward_server.auth.audit import AuditLog
-from reward_server.auth.idempotency import Outliving
+from reward_server.auth.idempotency import DetachedWork
 from reward_server.auth.key_ring import KeyRing
 from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
 from reward_server.auth.tenants import Tenants
@@ -40,7 +39,7 @@ from reward_server.evaluations.service import EvaluationService
 from reward_server.jobs.files import FileService
 from reward_server.jobs.service import JobService
 from reward_server.limits.compute_budget import ComputeBudget
-from reward_server.limits.concurrency_limit import LabPlaces
+from reward_server.limits.concurrency_limit import LabConcurrencyLimit
 from reward_server.limits.connections import OpenConnections
 from reward_server.limits.fair_threads import work_for
 from reward_server.limits.storage import StorageQuota
@@ -58,7 +57,6 @@ from reward_server.webhooks.service import WebhookService
 from scenarios.library import Catalog
 
 API_PREFIX = "/api/v1"
-M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 Body = dict[str, Any]
 MAX_IDEMPOTENCY_KEY_CHARACTERS = 255
@@ -94,8 +92,8 @@ class Services:
     training_runs: TrainingRunService
     metrics: Metrics
     traces: Traces
-    readiness: Readiness
-    places: LabPlaces
+    readiness: ReadinessChecks
+    concurrency_limit: LabConcurrencyLimit
     connections: OpenConnections
     compute: ComputeBudget
     usage: UsageMeter
@@ -103,7 +101,7 @@ class Services:
     audit: AuditLog
     keys: KeyRing
     tenants: Tenants
-    outliving: Outliving
+    outliving: DetachedWork
     stopping: threading.Event = field(default_factory=threading.Event)
     """Set as soon as the server is told to end: what could go on for ever ends by itself then."""
 
@@ -117,10 +115,7 @@ def services_of(request: HTTPConnection) -> Services:
 
 
 async def admit(request: Request) -> Lab:
-    """The lab that is asking, with a key for this call and JSON where it changes something; counted against its limit.
-
-    All of it is one dependency: the framework takes longer to find out what each needs than each of them takes.
-    """
+    """The lab that is asking, with a key for this call and JSON where it changes something; counted by its limit."""
     require_json(request)
     return await admitted(request, credentials_of(request))
 
@@ -143,27 +138,27 @@ async def admitted(request: Request, given: Credentials) -> Lab:
             raise RateLimited(retry_after_s=decision.retry_after_s)
     await _require(services, request, admission.lab)
     if admission.lab is not DEVELOPMENT_LAB:
-        place = await services.places.enter(admission.lab)
-        request.scope["state"][ON_LEAVING] = partial(services.places.leave, place)
+        slot = await services.concurrency_limit.enter(admission.lab)
+        request.scope["state"][ON_LEAVING] = partial(services.concurrency_limit.leave, slot)
     services.usage.count(admission.lab.lab_id, requests=1)
     return admission.lab
 
 
 async def readmit(request: Request) -> Lab:
-    """Who is asking, looked up again for what goes on after `admit`; counted against no limit.
+    """Return the lab of a caller again, for what goes on after `admit`; counted against no limit.
 
     Raises:
         Unauthenticated: the key was revoked, or has run out.
         ScopeMissing: it is for other calls now.
     """
     lab = await services_of(request).gatekeeper.identify(credentials_of(request), address_of(request))
-    lab.require(*operation_of(request.scope["route"].endpoint).scopes)
+    lab.require(*access_of(request.scope["route"].endpoint).scopes)
     return lab
 
 
 async def _require(services: Services, request: Request, lab: Lab) -> None:
     """The scopes of the call, and room for what it may store; calls that somebody may ask about are kept."""
-    declared = operation_of(request.scope["route"].endpoint)
+    declared = access_of(request.scope["route"].endpoint)
     lab.require(*declared.scopes)
     if declared.stores:
         await services.storage.require_room(lab)
@@ -173,40 +168,63 @@ async def _require(services: Services, request: Request, lab: Lab) -> None:
 
 
 def address_of(request: HTTPConnection) -> str:
-    """Where the request comes from; behind a proxy on this machine, what that says."""
+    """The address that a request comes from; behind a proxy on this machine, the one that the proxy names."""
     return request.client.host if request.client else ""
 
 
 def actor_of(request: HTTPConnection, lab: Lab) -> Actor:
-    """Who is asking, for the audit log."""
+    """The caller, for the audit log."""
     return Actor(lab.lab_id, lab.key_id, address_of(request))
 
 
-Caller = Annotated[Lab, Depends(admit)]
-
-
 async def body_by(work: Callable[[bytes], T], request: Request, limit: Limit) -> T:
-    """What `work` makes of the body, which is no larger than the door and the settings allow."""
+    """Return the result of `work` on the body, which is no larger than the route and the settings allow."""
     settings = services_of(request).settings
     most = min(settings.max_body_bytes, int(limit.megabytes * 1_000_000))
     body = await read_body(request, limit_bytes=most, deadline_s=settings.body_deadline_s)
     return await off_the_loop(work, body, limit)
 
 
-async def body_as(model: type[M], request: Request, limit: Limit = FORM) -> M:
-    """The body as that model."""
-    return await body_by(partial(parse, model), request, limit)
+async def body_of(request: Request, model: type[Any], declared: JsonBody) -> Any:
+    """The body as an endpoint declared it."""
+    return await body_by(declared.read or partial(parse, model), request, declared.limit)
+
+
+async def _small_body(request: Request) -> None:
+    """A body that nobody reads has to be small all the same."""
+    await body_by(lambda _: None, request, FORM)
+
+
+SMALL_BODY = Depends(_small_body)
+
+
+def _printable(key: str) -> str:
+    if not (0 < len(key) <= MAX_IDEMPOTENCY_KEY_CHARACTERS and key.isascii() and key.isprintable()):
+        raise ValueError(f"must have 1 to {MAX_IDEMPOTENCY_KEY_CHARACTERS} printable ASCII characters")
+    return key
 
 
 def idempotency_key(request: Request) -> str | None:
-    """The `Idempotency-Key` header, if there is one."""
+    """The same header, of a call that takes the short cut."""
     key = request.headers.get("idempotency-key")
-    if key is None:
-        return None
-    if not (0 < len(key) <= MAX_IDEMPOTENCY_KEY_CHARACTERS and key.isascii() and key.isprintable()):
-        problem = FieldProblem(("header", "Idempotency-Key"), "Must have 1 to 255 printable ASCII characters.")
-        raise InvalidRequest(errors=[problem])
-    return key
+    try:
+        return None if key is None else _printable(key)
+    except ValueError as error:
+        problem = FieldProblem(
+            ("header", "Idempotency-Key"), in_words({"type": "value_error", "ctx": {"error": error}})
+        )
+        raise InvalidRequest(errors=[problem]) from None
+
+
+_KEY_SCHEMA = {"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY_CHARACTERS}
+IdempotencyKey = Annotated[
+    Annotated[str, AfterValidator(_printable), WithJsonSchema(_KEY_SCHEMA)] | None,
+    Header(
+        alias="Idempotency-Key",
+        description="Makes a retry safe: the same key and body return the stored response for 24 hours.",
+    ),
+]
+"""The header of calls that may be sent again; without it they are None."""
 
 
 async def within(deadline_s: float, work: Coroutine[Any, Any, T]) -> T:
@@ -245,6 +263,6 @@ async def _left(request: Request) -> None:
         pass
 
 
-def answer(request: Request, body: Body) -> Response:
-    """A success response: the documented fields and the `request_id`."""
-    return json_response(to_json({**body, "request_id": request.state.request_id}))
+def answer(request: Request, body: Body) -> Body:
+    """A success: the documented fields and the `request_id`."""
+    return {**body, "request_id": request.state.request_id}

@@ -19,7 +19,7 @@ NOT_VALID = "The API key is not valid; send a key of this server as Authorizatio
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a caller brought to be let in."""
+    """The key and the token that a caller brought."""
 
     key: str | None = field(default=None, repr=False)
     is_unreadable: bool = False
@@ -27,7 +27,7 @@ class Credentials:
 
     @property
     def refusal(self) -> str:
-        """What to tell a caller who may not come in with them."""
+        """The message for a caller who may not come in with them."""
         if self.key:
             return NOT_VALID
         return NOT_A_KEY if self.is_unreadable else NO_KEY

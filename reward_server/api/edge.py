@@ -1,4 +1,4 @@
-"""What web pages may not do: reach the server under a name of theirs, or change something without a word of JSON.
+"""Refuses web pages that reach the server under a name of theirs, or change something without a word of JSON.
 
 A page in somebody's browser can send requests to a server that only this browser reaches. It cannot read the answers,
 but a server without keys would do what it asks. Two things stop that. A page that had its own name point here sends
@@ -96,5 +96,5 @@ def _is_address(name: str) -> bool:
 
 
 def _same_origin(origin: str | None, host: str) -> bool:
-    """Whether a page of this server asks, or no page at all."""
+    """True if a page of this server asks, or no page at all."""
     return origin is None or urlsplit(origin).netloc.lower() == host.lower()

@@ -30,6 +30,7 @@ from reward_server.errors import (
     LabsError,
     NotFound,
     NotJson,
+    NotReady,
     ProviderFailed,
     RateLimited,
     Unauthenticated,
@@ -88,7 +89,7 @@ def error_response(request_id: str, error: LabsError) -> Response:
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, BodyTooSlow):
         headers["Connection"] = "close"
-    problems = error.errors if isinstance(error, InvalidRequest) else ()
+    problems = error.errors if isinstance(error, InvalidRequest | NotReady) else ()
     # A defect's own message may hold anything; the caller gets the fixed one of the class.
     message = LabsError.default_message if status == 500 else error.message
     return json_response(envelope(request_id, message, error.code, problems, wait_s), status, headers)

@@ -26,8 +26,8 @@ LIVE = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What a look found."""
+class ProgressSnapshot:
+    """The state of a job or run at one look."""
 
     data: bytes
     """JSON in one line, for who follows."""
@@ -38,7 +38,7 @@ class Seen:
     """Whether another look finds more at once."""
 
 
-Look = Callable[[Lab], Awaitable[Seen]]
+Look = Callable[[Lab], Awaitable[ProgressSnapshot]]
 
 
 class EventStream(EventSourceResponse):

@@ -141,7 +141,7 @@ _EVALUATION: Example = {
     "scoring_version": _SCORING_VERSION,
     "normalized": {
         "7d": {"z": 0.5, "mean": 0.3, "std": 0.15, "n": 40},
-        "100n": {"z": None, "mean": 0.0, "std": 0.0, "n": 0},
+        "100n": {"z": 0.25, "mean": 0.3, "std": 0.3, "n": 12},
     },
     "metadata": _METADATA,
 }

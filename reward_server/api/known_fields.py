@@ -1,4 +1,4 @@
-"""What a caller may have meant by a field that its place does not have: one spelt alike, or one a level deeper."""
+"""Finds the field that a caller may have meant by an unknown one: one spelt alike, or one a level deeper."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Pager:
         self._prefixes = prefixes
 
     def after(self, cursor: str | None) -> PageEnd | None:
-        """Where a page begins.
+        """The row that a page begins after.
 
         Raises:
             InvalidCursor: the cursor is not one of this list and lab.

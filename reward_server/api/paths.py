@@ -1,4 +1,4 @@
-"""Where a path begins and ends: behind a proxy that adds a prefix, and with a slash too many. Pure ASGI.
+"""Middleware for paths: removes the prefix that a proxy adds, and a slash too many. Pure ASGI.
 
 A proxy may take the prefix away or leave it; both reach the same routes. A slash at the end means the same as none:
 trainers are configured with addresses that people write.

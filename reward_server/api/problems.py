@@ -1,4 +1,4 @@
-"""What is wrong with a field, in words of this API: those of the validating library speak of its own insides.
+"""Words problems with fields as this API names them: the validating library speaks of its own insides.
 
 Nothing of what the caller sent is in them but its size and its type. Messages of our own validators are kept. Of kinds
 of problems that nobody foresaw only the place is told: the library's words for some of them repeat the input.
@@ -79,5 +79,5 @@ def in_words(detail: Mapping[str, Any]) -> str:
 
 
 def _size_of(sent: object) -> str:
-    """How much was sent, unless it was nothing."""
+    """The amount that was sent, unless it was nothing."""
     return f", this has {len(sent):,}" if isinstance(sent, str | list) and sent else ""

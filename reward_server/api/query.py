@@ -1,4 +1,4 @@
-"""What a call takes in its query string."""
+"""Base of the queries of calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether this server can serve, dependency by dependency; the answer is kept for a moment.
+"""Readiness of this server, dependency by dependency; the answer is kept for a moment.
 
 Probes come without a key, and looking costs a write to the disk: however many ask, there is one look at a time.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from reward_server.errors import StoreUnavailable
-from reward_server.shared_state.redis_link import Lost, RedisLink
+from reward_server.shared_state.redis_link import RedisLink, RedisLost
 from reward_server.store.store import Store
 from reward_server.telemetry.loop_lag import LoopLag
 
@@ -36,7 +36,7 @@ class Queue(Protocol):
 
 
 @dataclass
-class Readiness:
+class ReadinessChecks:
     """Looks at what serving needs."""
 
     store: Store
@@ -78,6 +78,6 @@ class Readiness:
 async def _redis_word(redis: RedisLink) -> str:
     try:
         await redis.ping()
-    except Lost:
+    except RedisLost:
         return "lost"
     return OK

@@ -1,4 +1,4 @@
-"""Who may speak over a socket: the key before it is accepted, and each operation under the limits of a request."""
+"""Access over a socket: the key before it is accepted, and each operation under the limits of a request."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ log = get_logger(__name__)
 async def accepted(
     websocket: WebSocket, scope: Scope, kind: Callable[[OpenConnections], LabConnections]
 ) -> AsyncIterator[Services | None]:
-    """Accept the socket of a key that has the scope, count it as open, and hold a place of that kind for its lab.
+    """Accept the socket of a key that has the scope, count it as open, and hold a slot of that kind for its lab.
 
     Yields None if the key may not open it, or if all places of the lab are taken. The handshake is then refused with
     the response of an HTTP call.
@@ -65,7 +65,7 @@ async def _let_in(
 
 
 @dataclass
-class Operator:
+class OperationAccess:
     """The lab behind one operation."""
 
     lab: Lab
@@ -78,13 +78,13 @@ class Operator:
             await self.services.storage.require_room(self.lab)
         if self.lab is DEVELOPMENT_LAB:
             return
-        place = await self.services.places.enter(self.lab)
-        self.leaving.callback(self.services.places.leave, place)
+        slot = await self.services.concurrency_limit.enter(self.lab)
+        self.leaving.callback(self.services.concurrency_limit.leave, slot)
         self.services.usage.count(self.lab.lab_id, requests=1)
 
 
 @asynccontextmanager
-async def admitted(websocket: WebSocket, services: Services, trace: dict[str, Any]) -> AsyncIterator[Operator]:
+async def admitted(websocket: WebSocket, services: Services, trace: dict[str, Any]) -> AsyncIterator[OperationAccess]:
     """The lab of an operation, counted against its limit as a request is."""
     async with AsyncExitStack() as leaving:
         if services.stopping.is_set():
@@ -98,7 +98,7 @@ async def admitted(websocket: WebSocket, services: Services, trace: dict[str, An
         if decision is not None and not decision.allowed:
             services.metrics.rate_limited.inc()
             raise RateLimited(retry_after_s=decision.retry_after_s)
-        yield Operator(lab, services, leaving)
+        yield OperationAccess(lab, services, leaving)
 
 
 def leave_trace(

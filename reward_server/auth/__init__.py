@@ -1,1 +1,1 @@
-"""Who calls: labs, keys, scopes, tokens, what they did and what is kept for their retries."""
+"""Identity of callers: labs, keys, scopes, tokens, what they did and what is kept for their retries."""

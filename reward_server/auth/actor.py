@@ -1,4 +1,4 @@
-"""Who did something that has to be accounted for, and the events that say so."""
+"""The actor who has to account for something, and the events that say so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose request this task works on, for what depends on the key and is decided deep below the API."""
+"""The request that this task works on, for what depends on the key and is decided deep below the API."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ def ask_as(lab: Lab, address: str) -> None:
 
 
 def asking() -> Asking | None:
-    """Whose request it is; None outside of requests and jobs."""
+    """Return the caller of this request; None outside of requests and jobs."""
     return _asking.get()

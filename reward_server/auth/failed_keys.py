@@ -15,7 +15,7 @@ from typing import Protocol
 
 from reward_server.auth.networks import network_of
 from reward_server.errors import TooManyFailedKeys
-from reward_server.shared_state.redis_link import PREFIX, Lost, RedisLink
+from reward_server.shared_state.redis_link import PREFIX, RedisLink, RedisLost
 
 MOST_PER_MINUTE = 20
 WINDOW_S = 60.0
@@ -70,7 +70,7 @@ class RedisFailedKeys:
 
     async def failed(self, address: str) -> bool:
         """As above."""
-        with suppress(Lost):
+        with suppress(RedisLost):
             count, left_ms = await self._link.run(
                 _COUNT, (f"{PREFIX}failed_keys:{network_of(address)}",), (str(round(WINDOW_S * 1000)),)
             )
@@ -79,7 +79,7 @@ class RedisFailedKeys:
 
 
 def _is_last(count: int, left_s: float) -> bool:
-    """Whether this failure uses up what there was; `TooManyFailedKeys` beyond it."""
+    """True if this failure uses up what there was; `TooManyFailedKeys` beyond it."""
     if count > MOST_PER_MINUTE:
         raise TooManyFailedKeys(retry_after_s=max(0, math.floor(left_s)) + 1)
     return count == MOST_PER_MINUTE

@@ -21,7 +21,7 @@ from reward_server.auth.lab import Lab
 from reward_server.clock import Clock
 from reward_server.errors import Conflict, IdempotencyMismatch, LabsError, Stopped, Unavailable
 from reward_server.logs.logger import get_logger
-from reward_server.shared_state.locks import Busy, LocalLocks, Locks
+from reward_server.shared_state.locks import LocalLocks, LockBusy, Locks
 from reward_server.store.records import StoredAnswer
 from reward_server.store.store import Block, Store
 from reward_server.store.unit_of_work import UnitOfWork
@@ -46,7 +46,7 @@ def fingerprint(*parts: object) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-class Outliving:
+class DetachedWork:
     """Runs work that is finished even when whoever asked for it goes away, if it does not take for ever."""
 
     def __init__(self, limit_s: float | None = None) -> None:
@@ -131,7 +131,7 @@ class _Running:
 class Idempotency:
     """One answer per lab and key, for as long as answers are kept."""
 
-    def __init__(self, store: Store, clock: Clock, outliving: Outliving, locks: Locks | None = None) -> None:
+    def __init__(self, store: Store, clock: Clock, outliving: DetachedWork, locks: Locks | None = None) -> None:
         self._store = store
         self._locks = LocalLocks() if locks is None else locks
         self._clock = clock
@@ -169,7 +169,7 @@ class Idempotency:
             async with self._locks.hold(f"answer/{lab_id}/{fingerprint(key)}", digest):
                 stored = await self._stored(self._store.read, lab_id, key, digest)
                 return await self._work(lab_id, key, digest, work) if stored is None else stored
-        except Busy:
+        except LockBusy:
             raise IdempotencyMismatch from None
         except Conflict:
             # Without a lock another replica was faster; what this one did was undone with the answer it did not keep.

@@ -23,7 +23,7 @@ from reward_server.clock import Clock
 from reward_server.errors import ConfigurationError, FieldProblem, InvalidRequest, KeyNotFound
 from reward_server.ids import is_lab_id, random_token
 from reward_server.shared_state.events import KEY_CHANGED, LAB_CHANGED, Events, LocalEvents
-from reward_server.store.records import NO_LIMITS, KeyRow, LabRow, Limits
+from reward_server.store.records import NO_LIMITS, KeyRow, LabLimitsRow, LabRow
 from reward_server.store.store import Store
 from reward_server.store.unit_of_work import UnitOfWork
 
@@ -122,7 +122,7 @@ class KeyRing:
         return NewKey(row, text)
 
     async def verify(self, text: str) -> Lab | None:
-        """Whose key this is; None if it is malformed, unknown or revoked."""
+        """Return the lab of a key; None if it is malformed, unknown or revoked."""
         match = _KEY.fullmatch(text)
         if match is None:
             return None
@@ -177,7 +177,7 @@ class KeyRing:
             return await work.keys.list()
 
     async def is_empty(self) -> bool:
-        """Whether there is no key, not even a revoked one."""
+        """True if there is no key, not even a revoked one."""
         async with self._store.reading() as work:
             return await work.keys.count() == 0
 
@@ -249,7 +249,7 @@ def _require_same(known: str, ours: str) -> None:
         )
 
 
-def _lab(row: KeyRow, limits: Limits) -> Lab:
+def _lab(row: KeyRow, limits: LabLimitsRow) -> Lab:
     return Lab(
         lab_id=row.lab_id,
         key_id=row.key_id,

@@ -1,4 +1,4 @@
-"""When each key was last used: noted here, and written to the database once a minute for all keys together.
+"""Last uses of keys: noted here, and written to the database once a minute for all keys together.
 
 A server that is killed loses the last minute. Nothing of it is part of a request's own transaction.
 """

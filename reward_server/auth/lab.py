@@ -8,11 +8,11 @@ from enum import StrEnum
 
 from reward_server.auth.scopes import EVERY, USUAL, Scope
 from reward_server.errors import ScopeMissing
-from reward_server.store.records import NO_LIMITS, Limits
+from reward_server.store.records import NO_LIMITS, LabLimitsRow
 
 
 class Plan(StrEnum):
-    """What a key was sold as; `custom` brings a rate of its own."""
+    """The plan of a key; `custom` brings a rate of its own."""
 
     STANDARD = "standard"
     PREMIUM = "premium"
@@ -29,7 +29,7 @@ LEAST_CHARACTERS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lab:
-    """Who is asking, and what the key used allows."""
+    """The caller, and what the key used allows."""
 
     lab_id: str
     key_id: str
@@ -40,14 +40,14 @@ class Lab:
     full_scores: bool = False
     scopes: frozenset[Scope] = USUAL
     """What the key may be used for."""
-    limits: Limits = NO_LIMITS
+    limits: LabLimitsRow = NO_LIMITS
     """Of the lab."""
     concurrency: int | None = None
     """Requests of this key in work at once; None means as many as the lab may have."""
 
     @property
     def characters_per_minute(self) -> int | None:
-        """What the lab may have read in a minute; None means no limit."""
+        """The most that the lab may have read in a minute; None means no limit."""
         if self.per_minute is None:
             return None
         return max(LEAST_CHARACTERS, round(self.per_minute * CHARACTERS_PER_REQUEST))
@@ -58,11 +58,11 @@ class Lab:
             raise ScopeMissing(scopes=scopes)
 
     def may_use(self, collection: str) -> bool:
-        """Whether the key has access to this collection."""
+        """True if the key has access to this collection."""
         return self.collections is None or collection in self.collections
 
     def may_use_all(self, collections: Sequence[str] | None) -> bool:
-        """Whether the key has access to all of these collections; None stands for all there are."""
+        """True if the key has access to all of these collections; None stands for all there are."""
         return self.collections is None or (collections is not None and set(self.collections).issuperset(collections))
 
 

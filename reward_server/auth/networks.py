@@ -1,4 +1,4 @@
-"""Whom an address stands for, where callers are counted by address."""
+"""Networks that addresses stand for, where callers are counted by address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a key may be used for. Every call of the API declares which of these open it (`api.operation`)."""
+"""Scopes of keys. Every call of the API declares which of these open it (`api.access`)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ class Scope(StrEnum):
     """Read stored conversations in bulk: preferences and other data sets."""
     LABEL = "label"
     """Store human labels and preferences."""
+    AUTHOR = "author"
+    """Bring rubrics and scenarios of the lab's own, and read them again."""
     OPERATE = "operate"
     """Look after the server: reward models, calibrations, labs, keys, metrics."""
 
@@ -25,8 +27,8 @@ ANY = tuple(Scope)
 """Of a call that every key may make, whatever its scopes."""
 NOBODY: tuple[Scope, ...] = ()
 """Of a call that takes no key."""
-USUAL = frozenset(Scope) - {Scope.OPERATE}
-"""What a new key has unless told otherwise."""
+USUAL = frozenset(Scope) - {Scope.AUTHOR, Scope.OPERATE}
+"""What a new key has unless told otherwise: who trains an agent shall not read what it is scored by."""
 EVERY = frozenset(Scope)
 
 

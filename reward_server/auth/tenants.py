@@ -16,7 +16,7 @@ from reward_server.auth.key_ring import require_lab_id
 from reward_server.clock import Clock
 from reward_server.errors import Conflict, LabNotFound
 from reward_server.shared_state.events import DATA_DELETED, LAB_CHANGED, Events, LocalEvents
-from reward_server.store.records import LabRow, Limits
+from reward_server.store.records import LabLimitsRow, LabRow
 from reward_server.store.store import Store
 from reward_server.store.unit_of_work import UnitOfWork
 from scenarios.spelling import meant
@@ -41,7 +41,7 @@ class Tenants:
         self._clock = clock
         self._events = LocalEvents() if events is None else events
 
-    async def create(self, lab_id: str, name: str, limits: Limits, by: Actor = COMMAND_LINE) -> LabRow:
+    async def create(self, lab_id: str, name: str, limits: LabLimitsRow, by: Actor = COMMAND_LINE) -> LabRow:
         """Make a lab; `Conflict` if there is one of this id."""
         require_lab_id(lab_id)
         now = self._clock.now()
@@ -55,10 +55,10 @@ class Tenants:
     async def ensure(self, lab_id: str, by: Actor = COMMAND_LINE) -> None:
         """Make a lab where there is none of this id."""
         with suppress(Conflict):
-            await self.create(lab_id, "", Limits(), by)
+            await self.create(lab_id, "", LabLimitsRow(), by)
 
     async def change(
-        self, lab_id: str, *, name: str | None = None, limits: Limits | None = None, by: Actor = COMMAND_LINE
+        self, lab_id: str, *, name: str | None = None, limits: LabLimitsRow | None = None, by: Actor = COMMAND_LINE
     ) -> LabRow:
         """Give it another name or other limits; running servers notice within a second."""
         async with self._store.transaction() as work:

@@ -30,7 +30,7 @@ _REQUIRED = ("exp", "iss", "aud", "sub", "lab")
 
 @dataclass(frozen=True)
 class Issuer:
-    """Whose tokens are taken, and how they are verified."""
+    """The issuer whose tokens are taken, and how they are verified."""
 
     issuer: str
     audience: str
@@ -53,7 +53,7 @@ _Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")]
 
 
 class _Claims(BaseModel):
-    """What is used of a token, once its signature, issuer and audience were checked."""
+    """The claims used of a token, once its signature, issuer and audience were checked."""
 
     sub: Annotated[_Text, Field(max_length=MAX_SUBJECT_CHARACTERS)]
     lab: _Text
@@ -63,7 +63,7 @@ class _Claims(BaseModel):
     nbf: _Seconds = 0.0
 
 
-class Tokens:
+class TokenVerifier:
     """Says whose a token is."""
 
     def __init__(self, issuer: Issuer, store: Store, clock: Clock) -> None:

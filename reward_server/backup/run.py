@@ -25,8 +25,8 @@ _DATABASE, _FILES = "database", "files"
 
 
 @dataclass(frozen=True)
-class Done:
-    """What was written, or brought back."""
+class BackupResult:
+    """The result of a backup: what was written, or brought back."""
 
     engine: str
     revision: str
@@ -38,7 +38,7 @@ class Done:
     """Training runs whose folders are not in it."""
 
 
-async def back_up(settings: Settings, archive: Path) -> Done:
+async def back_up(settings: Settings, archive: Path) -> BackupResult:
     """Write everything into one file; a server may run meanwhile."""
     with _staging(archive.parent) as folder:
         (folder / _DATABASE).mkdir()
@@ -49,10 +49,10 @@ async def back_up(settings: Settings, archive: Path) -> Done:
         created_at = datetime.now(UTC).isoformat(timespec="seconds")
         about = {**asdict(contents), "labs": __version__, "created_at": created_at}
         size = await asyncio.to_thread(pack, folder, archive, about)
-    return Done(contents.engine, contents.revision, created_at, count, size, len(run_folders(settings.runs)))
+    return BackupResult(contents.engine, contents.revision, created_at, count, size, len(run_folders(settings.runs)))
 
 
-async def restore(settings: Settings, archive: Path, *, force: bool) -> Done:
+async def restore(settings: Settings, archive: Path, *, force: bool) -> BackupResult:
     """Make database, pepper and files what the archive says; `ConfigurationError` if that would replace something."""
     settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _staging(settings.data) as folder:
@@ -65,7 +65,7 @@ async def restore(settings: Settings, archive: Path, *, force: bool) -> Done:
         count = await asyncio.to_thread(_put_files, folder / _FILES, settings.data)
         if settings.pepper is None:
             _put_pepper(settings.data / pepper.FILE_NAME, secret)
-    return Done(contents.engine, contents.revision, about["created_at"], count, _size(archive))
+    return BackupResult(contents.engine, contents.revision, about["created_at"], count, _size(archive))
 
 
 def _size(archive: Path) -> int:

@@ -64,7 +64,7 @@ class ClassifierJudge:
 
     @property
     def name(self) -> str:
-        """What composites call it."""
+        """The name that composites use."""
         return CLASSIFIER
 
     @property
@@ -75,7 +75,7 @@ class ClassifierJudge:
 
     @property
     def reads_record(self) -> bool:
-        """What an agent earned is known by replaying the case."""
+        """True if what an agent earned is known by replaying the case."""
         return self.matcher is not None
 
     async def prepare(self, cases: Sequence[Case]) -> None:
@@ -104,7 +104,7 @@ class ClassifierJudge:
         return [Estimate(self.value(output)) for output in self.outputs(self._chats(cases))]
 
     def outputs(self, chats: Sequence[Chat]) -> list[float]:
-        """What the model itself says, in order."""
+        """The outputs of the model itself, in order."""
         keys = [_key(chat) for chat in chats]
         known = self._known.recall(keys)
         missing = {key: chat for key, chat in zip(keys, chats, strict=True) if key not in known}

@@ -90,7 +90,7 @@ class RemoteClassifier:
         raise JudgeFailed(kind=kind)
 
     def _asked(self, chat: Chat) -> tuple[str, Any]:
-        """How one attempt failed, or nothing, and the answer."""
+        """The failure of one attempt, or none, and the answer."""
         body = {
             "model": self._model,
             "messages": list(chat),

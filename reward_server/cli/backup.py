@@ -60,5 +60,5 @@ def restore(
 
 
 def _others(count: int) -> str:
-    """What there is besides the database."""
+    """The contents besides the database."""
     return f"{counted(count, 'other file')} (reward models, calibrations)"

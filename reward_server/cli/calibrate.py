@@ -19,8 +19,8 @@ from reward_server.program import as_called
 from scenarios.spelling import counted
 
 if TYPE_CHECKING:
-    from reward_server.fitting.calibration.read import Found
-    from reward_server.fitting.calibration.run import Kept
+    from reward_server.fitting.calibration.read import CalibrationInput
+    from reward_server.fitting.calibration.run import SavedCalibration
     from reward_server.reward_models.calibration import Calibration, Error
     from reward_server.settings import Settings
 
@@ -126,7 +126,7 @@ def calibrate(
 
 
 def _folder(settings: Settings, lab: str | None) -> Path:
-    """Where the server looks for those that all labs share, or for a lab's own."""
+    """The folder in which the server looks for those that all labs share, or for a lab's own."""
     from reward_server.ownership import of_lab
 
     found = settings.calibrations if lab is None else of_lab(settings.calibrations, lab)
@@ -163,7 +163,7 @@ def _stranger(calibration: Calibration, settings: Settings) -> str | None:
     return reason and as_called(f"warning: the server of {settings.data} will reject it (409): {reason}")
 
 
-def _print(console: Console, kept: Kept, left_out: int) -> None:
+def _print(console: Console, kept: SavedCalibration, left_out: int) -> None:
     from reward_server.reward_models.calibration import DEFAULT_REWARD
 
     calibration = kept.calibration
@@ -197,7 +197,7 @@ def _print(console: Console, kept: Kept, left_out: int) -> None:
 
 
 def _errors(calibration: Calibration) -> Table:
-    """How far each reward is from the labels, before and after."""
+    """The distance of each reward from the labels, before and after."""
     table = Table()
     name_columns(table, "reward", "ECE before", "ECE after (cross-fitted)")
     for each in calibration.maps:
@@ -230,8 +230,8 @@ def _interval(error: Error | None) -> str:
     return "not in [0, 1]" if error is None else f"{error.value:.3f} [{error.low:.3f}, {error.high:.3f}]"
 
 
-def _spreads(kept: Kept) -> Table:
-    """Where rewards lie on both scales: without labels there is no error to speak of."""
+def _spreads(kept: SavedCalibration) -> Table:
+    """The position of rewards on both scales: without labels there is no error to speak of."""
     table = Table()
     name_columns(table, "reward", "scale")
     for heading in ("mean", "std", "5 %", "median", "95 %"):
@@ -243,7 +243,9 @@ def _spreads(kept: Kept) -> Table:
     return table
 
 
-async def _stored(settings: Settings, owner: str | None, method: str, lab: str | None, *, all_labs: bool) -> Found:
+async def _stored(
+    settings: Settings, owner: str | None, method: str, lab: str | None, *, all_labs: bool
+) -> CalibrationInput:
     """The plain rewards of the store: of the scoring version that is asked for, else of the newest one.
 
     Rewards of several versions are on several scales. Where there are more, it is said which are taken. Those of
@@ -253,7 +255,7 @@ async def _stored(settings: Settings, owner: str | None, method: str, lab: str |
 
     from reward_server.fitting.calibration.calibration_data import LabelledRows
     from reward_server.fitting.calibration.calibration_fit import MINIMUM, check_method
-    from reward_server.fitting.calibration.read import Found
+    from reward_server.fitting.calibration.read import CalibrationInput
     from reward_server.reward_models.calibration import DEFAULT_REWARD
     from reward_server.store.migrate import migrate
     from reward_server.store.store import Store
@@ -286,7 +288,7 @@ async def _stored(settings: Settings, owner: str | None, method: str, lab: str |
             err=True,
         )
     groups = tuple(str(number) for number in range(len(rewards)))
-    return Found(LabelledRows({DEFAULT_REWARD: np.array(rewards)}, None, groups), version, 0)
+    return CalibrationInput(LabelledRows({DEFAULT_REWARD: np.array(rewards)}, None, groups), version, 0)
 
 
 def _of_one_lab(counts: Mapping[tuple[str, str], int], lab: str | None, *, all_labs: bool) -> Mapping[str, int]:

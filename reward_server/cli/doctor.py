@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from reward_server import __version__
-from reward_server.cli.finding import Finding
+from reward_server.cli.finding import CheckFinding
 from reward_server.cli.kept import data, database, keys, security
 from reward_server.cli.remedies import MENDS, NEEDS
 from reward_server.cli.running import labs_at
-from reward_server.cli.salvage import Salvaged, salvaged
+from reward_server.cli.salvage import UsableSettings, salvaged
 from reward_server.errors import ConfigurationError, LabsError
 from reward_server.program import as_called
 from reward_server.settings import PREFIX, Settings
@@ -51,7 +51,7 @@ def doctor(
     known_settings = salvaged({"data": folder})
     # What is logged on the way is said in a finding.
     configure_logging("error", known_settings.settings.log_format, io.StringIO())
-    findings: list[Finding] = []
+    findings: list[CheckFinding] = []
     for name, check in (CHECKS | {"llm": _asked_llm, "decisions": _asked_decisions} if ask else CHECKS).items():
         for finding in _looked_at(name, check, known_settings):
             known = finding.mend is not None and finding.mend in (each.mend for each in findings)
@@ -63,8 +63,8 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _looked_at(name: str, check: Callable[[Settings], Finding], found: Salvaged) -> Iterator[Finding]:
-    """What there is to say of one check; of settings a wrong one hides no misspelt one."""
+def _looked_at(name: str, check: Callable[[Settings], CheckFinding], found: UsableSettings) -> Iterator[CheckFinding]:
+    """The finding of one check; of settings a wrong one hides no misspelt one."""
     unchecked = _unchecked(name, found)
     if unchecked is not None:
         yield unchecked
@@ -74,75 +74,75 @@ def _looked_at(name: str, check: Callable[[Settings], Finding], found: Salvaged)
             yield outcome
 
 
-def _unchecked(name: str, found: Salvaged) -> Finding | None:
+def _unchecked(name: str, found: UsableSettings) -> CheckFinding | None:
     """Of settings what is wrong with them; of a check that needs what is wrong that it was not made."""
     if found.problem is None:
         return None
     if name == "settings":
-        return Finding(name, "not usable", found.problem)
+        return CheckFinding(name, "not usable", found.problem)
     if any(each.upper().startswith(NEEDS.get(name, ())) for each in found.left_out):
-        return Finding(name, "not checked", found.problem)
+        return CheckFinding(name, "not checked", found.problem)
     return None
 
 
-def _outcome(name: str, check: Callable[[Settings], Finding], settings: Settings) -> Finding:
+def _outcome(name: str, check: Callable[[Settings], CheckFinding], settings: Settings) -> CheckFinding:
     try:
         return check(settings)
     except LabsError as error:
-        return Finding(name, "not usable", error.message)
+        return CheckFinding(name, "not usable", error.message)
 
 
-def _python(settings: Settings) -> Finding:
-    return Finding("python", f"{sys.version.split()[0]}, labs {__version__}")
+def _python(settings: Settings) -> CheckFinding:
+    return CheckFinding("python", f"{sys.version.split()[0]}, labs {__version__}")
 
 
-def _settings(settings: Settings) -> Finding:
+def _settings(settings: Settings) -> CheckFinding:
     """A misspelt setting is none, and nothing else would tell."""
     read = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | ELSEWHERE
     strange = sorted(name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in read)
     if not strange:
-        return Finding("settings", "every LABS_… variable is one")
+        return CheckFinding("settings", "every LABS_… variable is one")
     # What all names begin with would make any two of them alike.
     bare = [name.removeprefix(PREFIX) for name in read]
     close = [(name, nearest(name.upper().removeprefix(PREFIX), bare)) for name in strange]
     named = ", ".join(f"{name} (did you mean {PREFIX}{found}?)" if found else name for name, found in close)
-    mend = f"nothing reads {named}; docs/operations.md lists the settings"
-    return Finding("settings", f"{len(strange)} without effect", mend, is_advice=True)
+    mend = f"nothing reads {named}; docs/reference.md lists the settings"
+    return CheckFinding("settings", f"{len(strange)} without effect", mend, is_advice=True)
 
 
-def _encoder(settings: Settings) -> Finding:
+def _encoder(settings: Settings) -> CheckFinding:
     from reward_server.encoders.loading import load_encoder
 
-    return Finding("encoder", load_encoder(settings.encoder).version)
+    return CheckFinding("encoder", load_encoder(settings.encoder).version)
 
 
-def _scenarios(settings: Settings) -> Finding:
+def _scenarios(settings: Settings) -> CheckFinding:
     from reward_server.server.engine import load_scenarios
 
     library = load_scenarios(settings.scenarios)
     collections = library.catalog.collections
     count = sum(len(collection.scenarios) for collection in collections.values())
-    return Finding("scenarios", f"{count} in {counted(len(collections), 'collection')}")
+    return CheckFinding("scenarios", f"{count} in {counted(len(collections), 'collection')}")
 
 
-def _plugins(settings: Settings) -> Finding:
+def _plugins(settings: Settings) -> CheckFinding:
     from reward_server.judges.plugins import load_plugins
 
     found = load_plugins(settings.plugin_names)
     judges: list[Judge | ConversationJudge] = [*found.computed, *found.asked, *found.conversation.values()]
     named = ", ".join(f"{judge.name} ({judge.version})" for judge in judges)
-    return Finding("plug-ins", named or "none")
+    return CheckFinding("plug-ins", named or "none")
 
 
-def _classifier(settings: Settings) -> Finding:
+def _classifier(settings: Settings) -> CheckFinding:
     from reward_server.classifier.build import classifier_judge
 
     judge = classifier_judge(settings)
-    return Finding("classifier", "none is set" if judge is None else judge.classifier.version)
+    return CheckFinding("classifier", "none is set" if judge is None else judge.classifier.version)
 
 
-def _reward_model(settings: Settings) -> Finding:
-    """What is active for all labs, and what for those that have a model of their own."""
+def _reward_model(settings: Settings) -> CheckFinding:
+    """Check the model that is active for all labs, and those of labs that have one of their own."""
     from reward_server.reward_models.registry import Registry
     from reward_server.server.engine import reward_model_service
 
@@ -155,18 +155,20 @@ def _reward_model(settings: Settings) -> Finding:
             _ = model_id and active.read(model_id)
         except LabsError as error:
             mend = f"{error.message.rstrip('.')}: activate another with ./labs reward-model activate, or train again"
-            return Finding("reward model", f"{model_id} is active{whom}, and cannot be used", mend)
-    return Finding("reward model", ", ".join(f"{model_id or 'none'} is active{whom}" for model_id, _, whom in serving))
+            return CheckFinding("reward model", f"{model_id} is active{whom}, and cannot be used", mend)
+    return CheckFinding(
+        "reward model", ", ".join(f"{model_id or 'none'} is active{whom}" for model_id, _, whom in serving)
+    )
 
 
-def _scoring(settings: Settings) -> Finding:
+def _scoring(settings: Settings) -> CheckFinding:
     """Everything that scores, built as a start builds it: no scenario lacks a judge."""
     from reward_server.server.engine import present_version
 
-    return Finding("scoring", asyncio.run(present_version(settings)))
+    return CheckFinding("scoring", asyncio.run(present_version(settings)))
 
 
-def _calibrations(settings: Settings) -> Finding:
+def _calibrations(settings: Settings) -> CheckFinding:
     """Of those that can be read, how many the server would use as things stand."""
     from reward_server.cli.fitting import refused
     from reward_server.reward_models.calibration import CalibrationShelf
@@ -175,35 +177,35 @@ def _calibrations(settings: Settings) -> Finding:
     usable = {calibration.id: calibration for calibration in CalibrationShelf(settings.calibrations).all()}
     if damaged := ", ".join(sorted(there - usable.keys())):
         mend = f"damaged: {damaged}; ./labs calibrate --remove takes one away"
-        return Finding("calibrations", f"{len(usable)} of {len(there)} can be read", mend)
+        return CheckFinding("calibrations", f"{len(usable)} of {len(there)} can be read", mend)
     strangers = sorted(refused(usable.values(), settings)) if usable else []
     named = f"; for other versions or models: {', '.join(strangers)}" if strangers else ""
     fitting = f", {len(usable) - len(strangers)} for the current rewards{named}" if usable else ""
-    return Finding("calibrations", f"{len(usable)}{fitting}")
+    return CheckFinding("calibrations", f"{len(usable)}{fitting}")
 
 
-def _redis(settings: Settings) -> Finding:
-    from reward_server.shared_state.redis_link import Lost, RedisLink
+def _redis(settings: Settings) -> CheckFinding:
+    from reward_server.shared_state.redis_link import RedisLink, RedisLost
 
     if settings.redis_url is None:
-        return Finding("redis", "none is set")
+        return CheckFinding("redis", "none is set")
     url, deadline_s = settings.redis_url.get_secret_value(), settings.redis_deadline_s
 
-    async def asked() -> Finding:
+    async def asked() -> CheckFinding:
         link = RedisLink(url, deadline_s=deadline_s)
         try:
             await link.ping()
-        except Lost:
+        except RedisLost:
             mend = "start it, or correct LABS_REDIS_URL; a server without it starts, and counts its limits alone"
-            return Finding("redis", f"does not answer within {deadline_s:g} s", mend)
+            return CheckFinding("redis", f"does not answer within {deadline_s:g} s", mend)
         finally:
             await link.close()
-        return Finding("redis", "answers")
+        return CheckFinding("redis", "answers")
 
     return asyncio.run(asked())
 
 
-def _port(settings: Settings) -> Finding:
+def _port(settings: Settings) -> CheckFinding:
     """Bound for a moment, as a start does; a Labs that runs there already is no trouble."""
     from reward_server.cli.serve import bind
 
@@ -211,20 +213,20 @@ def _port(settings: Settings) -> Finding:
         bind(settings.host, settings.port).close()
     except ConfigurationError as error:
         if url := labs_at(settings.host, settings.port):
-            return Finding("port", f"Labs is running at {url}")
-        return Finding("port", f"{settings.host}:{settings.port}", error.message)
-    return Finding("port", f"{settings.port} is free" if settings.port else "any free port")
+            return CheckFinding("port", f"Labs is running at {url}")
+        return CheckFinding("port", f"{settings.host}:{settings.port}", error.message)
+    return CheckFinding("port", f"{settings.port} is free" if settings.port else "any free port")
 
 
-def _llm(settings: Settings) -> Finding:
-    """Who is asked, and that everything for it is there; the key shows nowhere."""
+def _llm(settings: Settings) -> CheckFinding:
+    """Check the language model, and that everything for it is there; the key shows nowhere."""
     from reward_server.llm.build import language_model
 
     model = language_model(settings)
     if model is None:
-        return Finding("llm", "none; criteria for an LLM judge abstain")
+        return CheckFinding("llm", "none; criteria for an LLM judge abstain")
     about = model.describe()
-    return Finding("llm", f"{model.name} at {about['endpoint']}; not asked (--ask asks)")
+    return CheckFinding("llm", f"{model.name} at {about['endpoint']}; not asked (--ask asks)")
 
 
 def _nothing_alike(texts: Sequence[str], others: Sequence[str]) -> NDArray[Any]:
@@ -235,8 +237,8 @@ NO_ENCODER = _nothing_alike, ""
 """Of models behind a server, which need none."""
 
 
-def _decisions(settings: Settings) -> Finding:
-    """Which decision models are asked, and that everything for them is there; `local` needs nothing."""
+def _decisions(settings: Settings) -> CheckFinding:
+    """Check the decision models that are asked, and that everything for them is there; `local` needs nothing."""
     from reward_server.decisions.build import For, decision_model
 
     uses: list[For] = []
@@ -244,18 +246,18 @@ def _decisions(settings: Settings) -> Finding:
     uses += ["judges"] if settings.judges == "decisions" else []
     if settings.decisions == "none" or not uses:
         unused = "" if settings.decisions == "none" else f"; {settings.decisions} is set, and nothing asks it"
-        return Finding("decisions", f"none{unused}")
+        return CheckFinding("decisions", f"none{unused}")
     if settings.decisions == "local":
-        return Finding("decisions", f"the text encoder, for {' and '.join(uses)}")
+        return CheckFinding("decisions", f"the text encoder, for {' and '.join(uses)}")
     found = []
     for use in uses:
         model = decision_model(settings, use, NO_ENCODER)
         if model is not None:
             found.append(f"{model.name} at {model.describe()['endpoint']} for the {use}")
-    return Finding("decisions", f"{'; '.join(found)}; not asked (--ask asks)")
+    return CheckFinding("decisions", f"{'; '.join(found)}; not asked (--ask asks)")
 
 
-def _asked_decisions(settings: Settings) -> Finding:
+def _asked_decisions(settings: Settings) -> CheckFinding:
     """One tiny question to each model; one that gets a plain truth wrong is said."""
     from reward_server.decisions.build import decision_model, ping
     from reward_server.llm.base import LlmFailed
@@ -276,14 +278,16 @@ def _asked_decisions(settings: Settings) -> Finding:
         sure = asyncio.run(asked())
     except LlmFailed as failed:
         mend = "check LABS_DECISIONS_URL, LABS_DECISIONS_MODEL and LABS_DECISIONS_API_KEY"
-        return Finding("decisions", f"{settings.decision_models[0]} did not answer: {failed.kind}", mend)
+        return CheckFinding("decisions", f"{settings.decision_models[0]} did not answer: {failed.kind}", mend)
     if sure < 0.5:
         mend = "it gets a plain truth wrong: measure it with ./labs reader evaluate before you use it"
-        return Finding("decisions", f"{settings.decision_models[0]} answered with p = {sure:.2f}", mend, is_advice=True)
-    return Finding("decisions", f"{settings.decision_models[0]} answered, p = {sure:.2f}")
+        return CheckFinding(
+            "decisions", f"{settings.decision_models[0]} answered with p = {sure:.2f}", mend, is_advice=True
+        )
+    return CheckFinding("decisions", f"{settings.decision_models[0]} answered, p = {sure:.2f}")
 
 
-def _asked_llm(settings: Settings) -> Finding:
+def _asked_llm(settings: Settings) -> CheckFinding:
     from reward_server.llm.base import LlmFailed
     from reward_server.llm.build import ping
 
@@ -291,14 +295,14 @@ def _asked_llm(settings: Settings) -> Finding:
     try:
         answered = asyncio.run(ping(settings))
     except LlmFailed as failed:
-        return Finding("llm", f"{named} did not answer: {failed.kind}", MENDS.get(failed.kind, "try again later"))
+        return CheckFinding("llm", f"{named} did not answer: {failed.kind}", MENDS.get(failed.kind, "try again later"))
     if answered is None:
         mend = "set the provider and the model with LABS_LLM_PROVIDER and LABS_LLM_MODEL; see docs/providers.md"
-        return Finding("llm", "none to ask", mend, is_advice=True)
-    return Finding("llm", f"{named} answered as {answered}")
+        return CheckFinding("llm", "none to ask", mend, is_advice=True)
+    return CheckFinding("llm", f"{named} answered as {answered}")
 
 
-CHECKS: dict[str, Callable[[Settings], Finding]] = {
+CHECKS: dict[str, Callable[[Settings], CheckFinding]] = {
     "python": _python,
     "settings": _settings,
     "encoder": _encoder,

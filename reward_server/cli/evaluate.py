@@ -19,9 +19,9 @@ from reward_server.errors import InvalidRequest, LabsError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from reward_server.llm.caller import Caller
-    from reward_server.offline.rows import Row
-    from reward_server.offline.run import Evaluation, Task
+    from reward_server.llm.caller import LanguageModelCaller
+    from reward_server.offline.rows import InputRow
+    from reward_server.offline.run import FileEvaluation, ScoringTask
     from reward_server.settings import Settings
     from scenarios.library import Library
 
@@ -98,17 +98,17 @@ def evaluate(
 
 def task_of(
     collection: str | None, scenario: str | None, format_name: str, agent_role: str, agent_speaker: list[str] | None
-) -> Task:
-    """How rows are read, from what the caller wrote."""
+) -> ScoringTask:
+    """The task of reading rows, from what the caller wrote."""
     from reward_server.offline.formats import FORMATS, Speakers
-    from reward_server.offline.run import Task
+    from reward_server.offline.run import ScoringTask
 
     if format_name != "auto" and format_name not in FORMATS:
         raise InvalidRequest(f"unknown format {format_name}: use one of auto, {', '.join(FORMATS)}")
     if agent_role not in ("assistant", "user"):
         raise InvalidRequest("--agent-role must be assistant or user")
     speakers = tuple(agent_speaker or (("user",) if agent_role == "user" else ()))
-    return Task(collection, scenario, format_name, Speakers(speakers))
+    return ScoringTask(collection, scenario, format_name, Speakers(speakers))
 
 
 def library_of(root: Path | None, collection: str | None, scenario: str | None) -> Library:
@@ -127,7 +127,7 @@ def library_of(root: Path | None, collection: str | None, scenario: str | None) 
 
 def _run(
     source: Path,
-    task: Task,
+    task: ScoringTask,
     library: Library,
     settings: Settings,
     out: Path,
@@ -138,22 +138,22 @@ def _run(
 ) -> dict[str, Any]:
     from personas.case.library import load_temperaments
     from reward_server.llm.build import language_model
-    from reward_server.offline.recast import Recast
+    from reward_server.offline.recast import RecordedAgentPlayer
     from reward_server.offline.report import summarise, write_report
     from reward_server.offline.results import ResultsFile
     from reward_server.offline.rows import read_rows
-    from reward_server.offline.run import Evaluation
+    from reward_server.offline.run import FileEvaluation
     from reward_server.server.engine import offline_engine
 
     model = language_model(settings)
     with offline_engine(settings, library, model=model) as engine:
         scorer = engine.scorer
-        recast = Recast(library.vault, load_temperaments(), engine.reader) if persona_answers else None
+        recast = RecordedAgentPlayer(library.vault, load_temperaments(), engine.reader) if persona_answers else None
         with ResultsFile(out, scorer.scoring_version, resume) as results, shown(console) as report:
             total = sum(1 for _ in islice(read_rows(source), limit))
             report("rows", 0, total)
             rows = islice(read_rows(source), limit)
-            evaluation = Evaluation(scorer, task, results, recast)
+            evaluation = FileEvaluation(scorer, task, results, recast)
             asyncio.run(_evaluated(evaluation, rows, lambda n: report("rows", n, total), model))
             report("rows", total, total)
             summary = summarise(results.read(), source.name, scorer.scoring_version)
@@ -163,7 +163,10 @@ def _run(
 
 
 async def _evaluated(
-    evaluation: Evaluation, rows: Iterable[Row], on_row: Callable[[int], None], model: Caller | None
+    evaluation: FileEvaluation,
+    rows: Iterable[InputRow],
+    on_row: Callable[[int], None],
+    model: LanguageModelCaller | None,
 ) -> None:
     """Run it, and close the connections of the language model in the loop that opened them."""
     try:

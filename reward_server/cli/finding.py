@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckFinding:
     """The outcome of one check; `mend` is set when something is wrong."""
 
     name: str

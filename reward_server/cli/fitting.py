@@ -1,4 +1,4 @@
-"""Which calibrations the server of a data folder would refuse as things stand, by the server's own rules."""
+"""Finds calibrations that the server of a data folder would refuse as things stand, by the server's own rules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def refused(calibrations: Iterable[Calibration], settings: Settings) -> Mapping[str, str]:
-    """Why, by id; those that fit are missing. `LabsError` where no server would start."""
+    """The reasons, by id; those that fit are missing. `LabsError` where no server would start."""
     from reward_server.errors import CalibrationMismatch
     from reward_server.evaluations.calibrated import Calibrator
     from reward_server.reward_models.calibration import CalibrationShelf

@@ -1,4 +1,4 @@
-"""What a command says on Ctrl-C where its work can be gone on with: one line, and only what is true.
+"""Interruption of a command whose work can be gone on with: one line on Ctrl-C, and only what is true.
 
 The interruption goes on its way; `cli.main` ends the process with the code that shells give it.
 """

@@ -17,7 +17,7 @@ from reward_server.cli.tables import name_columns, show, wide_console
 from reward_server.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from reward_server.fitting.agreement.read import Entry
+    from reward_server.fitting.agreement.read import LabelledEntry
     from reward_server.preferences.figures import Figures
     from reward_server.settings import Settings
 
@@ -88,7 +88,7 @@ def agree(
     Rows of JSON: {"messages": ..., "label": 0.7}, or {"response_a": ..., "response_b": ..., "winner": "a"}, or
     scores made elsewhere, {"scores": {"judge": 0.6}, "label": 0.7}. More in docs/calibration.md.
     """
-    from reward_server.fitting.agreement.read import Reading, read
+    from reward_server.fitting.agreement.read import RowDefaults, read
     from reward_server.fitting.agreement.report import REPORT, markdown, refuse_written, write
     from reward_server.fitting.agreement.run import of_scores
     from reward_server.settings import load_settings
@@ -97,7 +97,7 @@ def agree(
         raise InvalidRequest(f"There is no file {source}.")
     if not force:
         refuse_written(out)
-    entries = read(source, Reading(collection, scenario, scale))
+    entries = read(source, RowDefaults(collection, scenario, scale))
     console = wide_console()
     if entries[0].sides[0].scores:
         if judge:
@@ -114,14 +114,14 @@ def agree(
 async def _measure(
     settings: Settings,
     root: Path | None,
-    entries: Sequence[Entry],
+    entries: Sequence[LabelledEntry],
     names: Sequence[str],
     attacked: int,
     console: Console,
 ) -> Figures:
     from reward_server.fitting.agreement.roster import chosen, seats
-    from reward_server.fitting.agreement.run import PAIRWISE, Task, of_judges
-    from reward_server.fitting.agreement.scores import Judges, require_scenarios
+    from reward_server.fitting.agreement.run import PAIRWISE, AgreementTask, of_judges
+    from reward_server.fitting.agreement.scores import MeasuredJudges, require_scenarios
     from reward_server.llm.build import language_model
     from reward_server.server.engine import load_scenarios, offline_engine
 
@@ -134,8 +134,10 @@ async def _measure(
             pairwise = None
             if engine.pairs is not None and PAIRWISE in names and len(entries[0].sides) == 2:
                 pairwise = engine.pairs
-                judges = Judges(tuple(name for name in judges.criteria if name != PAIRWISE), judges.conversation)
-            task = Task(judges, attacked, pairwise)
+                judges = MeasuredJudges(
+                    tuple(name for name in judges.criteria if name != PAIRWISE), judges.conversation
+                )
+            task = AgreementTask(judges, attacked, pairwise)
             with shown(console) as report:
                 return await of_judges(
                     entries,

@@ -6,41 +6,43 @@ import asyncio
 import os
 import shutil
 
-from reward_server.cli.finding import Finding
+from reward_server.cli.finding import CheckFinding
 from reward_server.settings import Settings
 from scenarios.spelling import counted
 
 LOW_DISK_BYTES = 500_000_000
 
 
-def data(settings: Settings) -> Finding:
-    """Whether it can be written, and has room."""
+def data(settings: Settings) -> CheckFinding:
+    """Check that the folder can be written, and has room."""
     existing = next(folder for folder in (settings.data, *settings.data.absolute().parents) if folder.exists())
     if not os.access(existing, os.W_OK):
-        return Finding("data", str(settings.data), f"{existing} is not writable; choose another folder with --data")
+        return CheckFinding(
+            "data", str(settings.data), f"{existing} is not writable; choose another folder with --data"
+        )
     free = shutil.disk_usage(existing).free
     mend = "free some disk space: writes fail if the disk is full" if free < LOW_DISK_BYTES else None
-    return Finding("data", f"{settings.data}, {free / 1e9:.1f} GB free", mend)
+    return CheckFinding("data", f"{settings.data}, {free / 1e9:.1f} GB free", mend)
 
 
-def database(settings: Settings) -> Finding:
-    """Whether it is of this version, and whole."""
+def database(settings: Settings) -> CheckFinding:
+    """Check that the database is of this version, and whole."""
     from reward_server.store.integrity import damage
     from reward_server.store.migrate import current, require_known, revisions
 
     if not _has_database(settings):
-        return Finding("database", "none yet; the first start creates it")
+        return CheckFinding("database", "none yet; the first start creates it")
     asyncio.run(require_known(settings.database))
     if broken := asyncio.run(damage(settings.database)):
         mend = f"{'; '.join(broken)}: stop the server and restore a backup with ./labs restore"
-        return Finding("database", "is damaged", mend)
+        return CheckFinding("database", "is damaged", mend)
     found, newest = asyncio.run(current(settings.database)), revisions()[-1]
     schema = "schema is current" if found == newest else f"revision {found}, which the next start brings to {newest}"
-    return Finding("database", f"whole, {schema}, {counted(_count_keys(settings), 'API key')}")
+    return CheckFinding("database", f"whole, {schema}, {counted(_count_keys(settings), 'API key')}")
 
 
-def keys(settings: Settings) -> Finding:
-    """Whether a start would refuse for want of a key, or of the secret that keys are hashed with."""
+def keys(settings: Settings) -> CheckFinding:
+    """Check that a start would not refuse for want of a key, or of the secret that keys are hashed with."""
     from reward_server.auth.pepper import FILE_NAME, pepper_of
     from reward_server.server.callers import may_be_open
 
@@ -50,23 +52,23 @@ def keys(settings: Settings) -> Finding:
     if _has_database(settings) and _count_keys(settings):
         asyncio.run(_check_pepper(settings, pepper_of(settings) if pepper else b""))
     if may_be_open(settings, keyless=not (_has_database(settings) and _count_keys(settings))):
-        return Finding("keys", f"none; calls on {settings.host} do not need one")
-    return Finding("keys", "calls need one")
+        return CheckFinding("keys", f"none; calls on {settings.host} do not need one")
+    return CheckFinding("keys", "calls need one")
 
 
-def security(settings: Settings) -> Finding:
-    """Who may read what the server keeps; for production all that is too weak."""
+def security(settings: Settings) -> CheckFinding:
+    """Check who may read what the server keeps; for production all that is too weak."""
     from reward_server.production import readable_by_others
 
     if settings.production:
         return _for_production(settings)
     open_ = [f"chmod {mode} {path}" for path, mode in readable_by_others(settings)]
     if open_:
-        return Finding("security", "other users can read the server's files", " && ".join(open_), is_advice=True)
-    return Finding("security", "only the server's user can read the server's files")
+        return CheckFinding("security", "other users can read the server's files", " && ".join(open_), is_advice=True)
+    return CheckFinding("security", "only the server's user can read the server's files")
 
 
-def _for_production(settings: Settings) -> Finding:
+def _for_production(settings: Settings) -> CheckFinding:
     """All that is too weak in the settings and in the server that runs; if none does, this process stands for it."""
     from reward_server.production import process_weaknesses, settings_weaknesses
     from reward_server.store.occupancy import occupant
@@ -81,11 +83,11 @@ def _for_production(settings: Settings) -> Finding:
     if pid is not None:
         weak += of_process
     if weak:
-        return Finding("security", f"{counted(len(weak), 'setting')} too weak for production", "; ".join(weak))
+        return CheckFinding("security", f"{counted(len(weak), 'setting')} too weak for production", "; ".join(weak))
     if of_process:
         mend = f"found no running server; one started from here would be refused: {'; '.join(of_process)}"
-        return Finding("security", "the settings are ready for production", mend, is_advice=True)
-    return Finding("security", "ready for production")
+        return CheckFinding("security", "the settings are ready for production", mend, is_advice=True)
+    return CheckFinding("security", "ready for production")
 
 
 async def _check_pepper(settings: Settings, pepper: bytes) -> None:

@@ -56,7 +56,7 @@ def create(
     full_scores: Annotated[bool, typer.Option(help="Add score_breakdown to this key's responses.")] = False,
     scope: Annotated[
         list[Scope] | None,
-        typer.Option(help="A scope of the key; may be repeated. \\[default: all but operate]"),
+        typer.Option(help="A scope of the key; may be repeated. \\[default: all but author and operate]"),
     ] = None,
     operator: Annotated[
         bool, typer.Option("--operator", help="Add the scope operate: reward models, labs and keys, metrics.")

@@ -1,4 +1,4 @@
-"""What the commands about reward models share: their options, the data they read, and the models of a data folder."""
+"""Parts that commands about reward models share: their options, the data they read, and the models of a data folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.table import Table
 from reward_server.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from reward_server.fitting.reward_model.measure import Measured
+    from reward_server.fitting.reward_model.measure import ModelFigures
     from reward_server.reward_models.dataset import Dataset
     from reward_server.reward_models.feature_shelf import FeatureShelf
     from reward_server.reward_models.featurisers import Featurisers
@@ -41,9 +41,9 @@ SkipBad = Annotated[
 
 def read(source: Path, scale: tuple[float, float], ties: Literal["drop", "half"], skip_bad: int = 0) -> Dataset:
     """Labelled conversations and preference pairs of a file."""
-    from reward_server.fitting.reward_model.read import Reading, read_dataset
+    from reward_server.fitting.reward_model.read import RowOptions, read_dataset
 
-    return read_dataset(source, Reading(scale, ties, skip_bad))
+    return read_dataset(source, RowOptions(scale, ties, skip_bad))
 
 
 def registry_of(settings: Settings, lab: str | None = None) -> Registry:
@@ -71,7 +71,7 @@ def featurisers_of(settings: Settings, encoder: str | None = None) -> Featuriser
     return Featurisers(encoder or settings.encoder, precision=settings.encoder_precision)
 
 
-def show_figures(console: Console, measured: Measured) -> None:
+def show_figures(console: Console, measured: ModelFigures) -> None:
     """Print the table of a measurement in short."""
     from reward_server.fitting.reward_model.report import IN_SHORT, figure_rows
 

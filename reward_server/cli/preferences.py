@@ -72,7 +72,7 @@ def export(
 
 
 def manifest_of(out: Path) -> Path:
-    """Where the manifest of a file goes."""
+    """The path of the manifest of a file."""
     return out.with_name(f"{out.stem}.manifest.json")
 
 

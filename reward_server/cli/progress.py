@@ -1,4 +1,4 @@
-"""How far long work has come: a bar for each stage on a terminal, now and then a line in a log."""
+"""Progress of long work: a bar for each stage on a terminal, now and then a line in a log."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def busy(console: Console, what: str) -> Iterator[None]:
 
 
 def _lines(log: Console, clock: Callable[[], float]) -> Report:
-    """What takes less than half a minute is not worth a line."""
+    """Report by lines; a stage of less than half a minute is not worth one."""
     told: dict[str, float] = {}
     started: dict[str, float] = {}
 

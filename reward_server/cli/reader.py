@@ -17,7 +17,7 @@ from reward_server.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from personas.reading.reader import LocalReader, Reader
-    from reward_server.fitting.reader.evaluate import Prediction
+    from reward_server.fitting.reader.evaluate import TurnPrediction
     from reward_server.settings import Settings
 
 app = typer.Typer(
@@ -58,6 +58,10 @@ def evaluate(
         bool,
         typer.Option("--after-opening", help="Read turns without a `before` after the persona's opening."),
     ] = False,
+    practice: Annotated[
+        bool,
+        typer.Option("--practice", help="Measure on the practice cases of the domains that are kept aside."),
+    ] = False,
 ) -> None:
     """Print, per collection, how many labelled turns are understood by the configured reader, with 95 % intervals.
 
@@ -70,6 +74,9 @@ def evaluate(
     from reward_server.settings import load_settings
     from scenarios.lint import COLLECTIONS
 
+    if practice:
+        _practised(None if artefact is None else _existing(artefact).read_bytes())
+        return
     library = load_scenarios(scenarios)
     try:
         if files:
@@ -96,6 +103,16 @@ def evaluate(
         typer.echo(counted)
 
 
+def _practised(raw: bytes | None) -> None:
+    """Print what the local reader makes of the practice cases kept aside."""
+    from reward_server.fitting.reader.practised import practice_table, practised
+    from reward_server.reader.build import local_reader
+    from scenarios.practice import load_practice
+
+    cases = [case for case in load_practice() if case.held_out]
+    typer.echo(practice_table(practised(local_reader(raw=raw), cases)))
+
+
 def chosen_reader(who: str | None) -> dict[str, str]:
     """The settings that `--reader` stands for."""
     if who is None:
@@ -106,9 +123,9 @@ def chosen_reader(who: str | None) -> dict[str, str]:
 
 
 async def _asked(
-    settings: Settings, local: LocalReader, work: Callable[[Reader], list[Prediction]]
-) -> tuple[list[Prediction], str]:
-    """What a decision model's readings come to, and how many turns it did not read."""
+    settings: Settings, local: LocalReader, work: Callable[[Reader], list[TurnPrediction]]
+) -> tuple[list[TurnPrediction], str]:
+    """The readings of a decision model, and how many turns it did not read."""
     from reward_server.judges.verdict_cache import VerdictCache
     from reward_server.server.engine import deciders_of, load_matcher, reader_of
 
@@ -232,6 +249,6 @@ def _existing(path: Path) -> Path:
     return path
 
 
-def _write(path: Path, found: Sequence[Prediction]) -> None:
+def _write(path: Path, found: Sequence[TurnPrediction]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(each.to_json(), ensure_ascii=False) + "\n" for each in found), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What `labs doctor` knows by heart: which settings a check looks at, and what helps against a failure of an LLM.
+"""Remedies that `labs doctor` knows: which settings a check looks at, and what helps against a failure of an LLM.
 
 Tables only; the checks themselves are in `doctor`.
 """

@@ -66,7 +66,7 @@ def train(
     and MRBench are read as they are. More in docs/reward-models.md.
     """
     # fmt: off
-    wanted = training.Wanted(
+    wanted = training.TrainOptions(
         source=source, out=out, from_store=from_store, lab=lab, all_labs=all_labs, version=version, scale=scale,
         ties=ties, held_out=held_out, seed=seed, epochs=epochs,
         keep_uncertainty=keep_uncertainty, reads=reads, features=features,

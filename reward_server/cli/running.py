@@ -1,4 +1,4 @@
-"""Whether a Labs server runs at an address, asked as anybody may ask: its /healthz."""
+"""Finds out if a Labs server runs at an address, asked as anybody may ask: its /healthz."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ _ANY = ("0.0.0.0", "::")  # noqa: S104 (compared, not bound)
 
 
 def url_of(host: str, port: int) -> str:
-    """Where a server that is bound to this address can be reached from this machine."""
+    """The URL of a server that is bound to this address, as seen from this machine."""
     shown = "127.0.0.1" if host in _ANY else f"[{host}]" if ":" in host else host
     return f"http://{shown}:{port}"
 

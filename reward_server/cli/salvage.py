@@ -18,7 +18,7 @@ _ASKING = (f"{PREFIX}LLM_", f"{PREFIX}PERSONA_WORDING")
 
 
 @dataclass(frozen=True)
-class Salvaged:
+class UsableSettings:
     """Settings, and what they are without."""
 
     settings: Settings
@@ -27,20 +27,20 @@ class Salvaged:
     """Variables that were left out."""
 
 
-def salvaged(overrides: Mapping[str, Any]) -> Salvaged:
+def salvaged(overrides: Mapping[str, Any]) -> UsableSettings:
     """The settings; where some are wrong, those of all others.
 
     Raises:
         ConfigurationError: what is wrong is not a variable that could be left out.
     """
     try:
-        return Salvaged(load_settings(overrides))
+        return UsableSettings(load_settings(overrides))
     except ConfigurationError as error:
         problem = error.message
     left_out = _wrong(problem)
     try:
         with _without(left_out):
-            return Salvaged(load_settings(overrides), problem, left_out)
+            return UsableSettings(load_settings(overrides), problem, left_out)
     except ConfigurationError:
         raise ConfigurationError(problem) from None
 

@@ -125,7 +125,7 @@ def _root(given: Path | None) -> Path | None:
 
 
 def _lint(root: Path | None, names: Iterable[str]) -> tuple[Library, int]:
-    """What can be used, after printing what cannot; and how many findings there were."""
+    """Print what cannot be used; return the rest, and how many findings there were."""
     from scenarios.library import load_sound
 
     library, findings = load_sound(root, list(names) or None)
@@ -140,20 +140,21 @@ def _lint(root: Path | None, names: Iterable[str]) -> tuple[Library, int]:
 def _examiner(library: Library, root: Path | None, seeds: int, probing: int) -> Iterator[tuple[Examiner, str]]:
     """An examiner on the server's own matcher and scorer, and the scoring version."""
     from personas.case.library import load_temperaments
-    from reward_server.exam.marks import Marker
+    from reward_server.exam.marks import PlayScorer
     from reward_server.exam.run import Examiner
     from reward_server.server.engine import offline_engine
     from reward_server.settings import load_settings
-    from scenarios.library import labelled_turns, natural_agents
+    from scenarios.library import breaches, labelled_turns, natural_agents
 
     with offline_engine(load_settings(), library) as engine:
         examiner = Examiner(
             library=library,
             reader=engine.reader,
-            marker=Marker(engine.scorer, engine.reader, engine.matcher),
+            marker=PlayScorer(engine.scorer, engine.reader, engine.matcher),
             temperaments=load_temperaments(),
             natural=natural_agents(library, root),
             turns=labelled_turns(library, root),
+            breaches=breaches(library, root),
             seeds=tuple(range(1, seeds + 1)),
             probing_turns=probing,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -18,8 +19,9 @@ from reward_server.cli.tables import wide_console
 from reward_server.errors import InvalidRequest, LabsError
 
 if TYPE_CHECKING:
+    from reward_server.offline.run import ScoringTask
     from reward_server.offline.table_run import Summary
-    from reward_server.offline.workers import Engine, Setup
+    from reward_server.offline.workers import Setup, WorkerPool
 
 
 def score(
@@ -34,6 +36,14 @@ def score(
         str | None, typer.Option(help="Collection of rows that name none; `./labs scenarios list` has them.")
     ] = None,
     scenario: Annotated[str | None, typer.Option(help="Scenario of rows that name none.")] = None,
+    rubric: Annotated[
+        Path | None,
+        typer.Option(
+            help="Judge all rows by this rubric without a persona, whatever scenario they name; docs/rubrics.md.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Results file: .jsonl or .parquet.", dir_okay=False)] = Path("scores.jsonl"),
     engine: Annotated[str, typer.Option(help="local: this process; ray: workers on Ray (extra `ray`).")] = "local",
     workers: Annotated[int | None, typer.Option(min=1, help="Workers on Ray. \\[default: processors]")] = None,
@@ -72,10 +82,11 @@ def score(
     from reward_server.offline.workers import Setup
     from reward_server.settings import load_settings
 
-    task = task_of(collection, scenario, format_name, agent_role, agent_speaker)
+    task = with_rubric(task_of(collection, scenario, format_name, agent_role, agent_speaker), rubric)
     settings = load_settings({"data": data})
     check_out(out)
-    library_of(root or settings.scenarios, collection, scenario)
+    if rubric is None:
+        library_of(root or settings.scenarios, collection, scenario)
     made = _engine(engine, Setup(settings, root, task), workers)
     console = wide_console()
     with interruption_told(out, partial(holds_results, journal_of(out))), shown(console) as report:
@@ -88,26 +99,45 @@ def score(
         raise LabsError("nothing was scored")
 
 
-def _engine(name: str, setup: Setup, workers: int | None) -> Engine:
-    from reward_server.offline.on_ray import RayEngine
-    from reward_server.offline.workers import LocalEngine
+def with_rubric(task: ScoringTask, path: Path | None) -> ScoringTask:
+    """The task, by the rubric of a file if there is one."""
+    if path is None:
+        return task
+    if task.scenario is not None:
+        raise InvalidRequest("--rubric judges all rows: leave out --collection and --scenario")
+    from scenarios.given import rubric_of_file
+    from scenarios.yamlfile import ScenarioFileError
+
+    try:
+        return replace(task, rubric=rubric_of_file(path))
+    except ScenarioFileError as error:
+        raise InvalidRequest(str(error)) from None
+
+
+def _engine(name: str, setup: Setup, workers: int | None) -> WorkerPool:
+    from reward_server.offline.on_ray import RayWorkerPool
+    from reward_server.offline.workers import LocalWorkerPool
 
     if name == "ray":
-        return RayEngine(setup, workers or os.cpu_count() or 1)
+        return RayWorkerPool(setup, workers or os.cpu_count() or 1)
     if name != "local":
         raise InvalidRequest("--engine must be local or ray")
     if workers is not None:
         raise InvalidRequest("--workers needs --engine ray")
-    return LocalEngine(setup)
+    return LocalWorkerPool(setup)
 
 
 def _say(console: Console, summary: Summary, out: Path) -> None:
     from reward_server.offline.report import ALL_EQUAL
+    from reward_server.scoring.scorer import NEEDS_A_MODEL
 
     mean = f", mean reward {summary.rewards / summary.scored:.3f}" if summary.scored else ""
     where = f": {out}" if summary.scored else "; no file was written"
     lines = [f"{summary.scored} conversations scored, {summary.failed} not{mean}{where}"]
     lines += [ALL_EQUAL] if summary.all_equal else []
+    if summary.undecided:
+        listed = ", ".join(f"{name} ({count})" for name, count in sorted(summary.undecided.items()))
+        lines.append(f"  not decided, so they count for nothing: {listed}. {NEEDS_A_MODEL}")
     lines += [f"  not scored: {count} × {code}" for code, count in sorted(summary.errors.items())]
     lines += [f"    {error}" for error in summary.first_errors]
     lines += [

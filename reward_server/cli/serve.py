@@ -27,7 +27,7 @@ from scenarios.spelling import counted
 
 if TYPE_CHECKING:
     from reward_server.api.context import Services
-    from reward_server.server.standby import Place
+    from reward_server.server.standby import ListeningAddress
     from scenarios.library import Catalog
 
 BACKLOG = 2048
@@ -67,29 +67,28 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
     """Bind, start everything, and serve until a signal; which one it was."""
     import uvicorn
 
-    from reward_server.server.accepting import room_for, watch_accepting
+    from reward_server.server.accepting import room_for
     from reward_server.server.app import Ports, create_app
     from reward_server.server.connections import Connections
     from reward_server.server.http_protocol import BoundedHttpProtocol
     from reward_server.server.signals import Signals
     from reward_server.server.socket_protocol import MAX_MESSAGE_BYTES, PING_S, PONG_S
-    from reward_server.server.standby import Place, Relieved
+    from reward_server.server.standby import ListeningAddress, StandbyCancelled
     from reward_server.server.stopping import Stopping
 
     is_first = not (standby or settings.anchors.exists())
-    place = Place(settings, partial(bind, settings.host, settings.port))
+    place = ListeningAddress(settings, partial(bind, settings.host, settings.port))
     async with AsyncExitStack() as stack:
         if not standby:
             _take(place, stack, settings)
             # The port that was free, if any would do: learners that the server starts have to know it.
             settings = settings.model_copy(update={"port": place.listener.getsockname()[1]})
         signals = stack.enter_context(Signals())
-        watch_accepting(asyncio.get_running_loop())
         app = create_app(settings, ports=Ports(turn=place.turn if standby else None))
         # The lifespan is entered here and not by uvicorn, so that what stops it arrives as an error of ours.
         try:
             await stack.enter_async_context(app.router.lifespan_context(app))
-        except Relieved as relieved:
+        except StandbyCancelled as relieved:
             return relieved.number
         connections = Connections(room_for(settings.max_connections), settings.max_connections_per_address)
         protocol: Any = partial(BoundedHttpProtocol, connections=connections)
@@ -127,7 +126,7 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
     return signals.first
 
 
-def _take(place: Place, stack: AsyncExitStack, settings: Settings) -> None:
+def _take(place: ListeningAddress, stack: AsyncExitStack, settings: Settings) -> None:
     """Bind the address; if a Labs server has it, the error says so."""
     try:
         place.bind(stack)
@@ -160,7 +159,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def banner(settings: Settings, port: int, services: Services, *, is_first: bool = False) -> str:
-    """What a new user needs: the URL, a line to paste that works, and whether a key is needed.
+    """The banner that a new user needs: the URL, a line to paste that works, and whether a key is needed.
 
     At the first start on a data folder, also why first turns take long; a standby has encoded everything before.
     """
@@ -185,7 +184,7 @@ def banner(settings: Settings, port: int, services: Services, *, is_first: bool 
 
 
 def _own_scenarios(settings: Settings, catalog: Catalog) -> list[str]:
-    """Which scenarios are served if they are not the packaged ones: who sets a folder may expect both."""
+    """The lines on scenarios that are not the packaged ones: who sets a folder may expect both."""
     if settings.scenarios is None:
         return []
     count = counted(len(catalog.collections), "collection")

@@ -84,7 +84,7 @@ def _budget(ceiling: Ceiling) -> str:
 
 
 def _left(ceiling: Ceiling, *taken: Spend) -> str:
-    """What a further question would find; a day may pass its budget by what was on its way at once."""
+    """The rest that a further question would find; a day may pass its budget by what was on its way at once."""
     lines = []
     if ceiling.tokens is not None:
         lines.append(f"{max(0, ceiling.tokens - sum(each.tokens for each in taken)):,} tokens")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reward_server.cli.keys import with_store
-from reward_server.store.records import Limits
+from reward_server.store.records import LabLimitsRow
 
 if TYPE_CHECKING:
     from reward_server.auth.tenants import Tenants
@@ -106,7 +106,7 @@ def _tenants(store: Store, folders: Callable[[str], Sequence[Path]] = lambda _la
 def _line(row: LabRow) -> str:
     """One lab on one line, so that it can be searched and cut."""
     parts = [f"id={row.lab_id}", *([f"name={row.name}"] if row.name else [])]
-    for field in fields(Limits):
+    for field in fields(LabLimitsRow):
         value = getattr(row.limits, field.name)
         if value is not None:
             parts.append(_shown(field.name, value))

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from reward_server.cli.tables import wide_console
 from reward_server.errors import ConfigurationError
-from reward_server.telemetry.alerts.readings import Page, Readings, Wanted, quantile
+from reward_server.telemetry.alerts.readings import LabelFilter, Page, Readings, quantile
 
 SHARES = (0.5, 0.95, 0.99)
 
@@ -68,7 +68,7 @@ def view(seen: Readings, over_s: float | None) -> Group:
     """Everything; per second over the time between two looks, or in all since the start."""
     per = "in all" if over_s is None else "a second"
 
-    def rate(name: str, wanted: Wanted = lambda _labels: True) -> str:
+    def rate(name: str, wanted: LabelFilter = lambda _labels: True) -> str:
         grown = seen.grown(name, wanted)
         return f"{grown:,.0f}" if over_s is None else f"{grown / over_s:,.1f}"
 
@@ -116,7 +116,7 @@ def _routes(seen: Readings, rate: Callable[..., str], per: str) -> Table:
         def here(labels: Mapping[str, str], method: str = method, route: str = route) -> bool:
             return labels["method"] == method and labels["route"] == route
 
-        def failed(labels: Mapping[str, str], here: Wanted = here) -> bool:
+        def failed(labels: Mapping[str, str], here: LabelFilter = here) -> bool:
             return here(labels) and labels["status"].startswith("5")
 
         if seen.grown("labs_requests_total", here):
@@ -125,7 +125,7 @@ def _routes(seen: Readings, rate: Callable[..., str], per: str) -> Table:
     return table
 
 
-def _quantiles(seen: Readings, here: Wanted) -> list[str]:
+def _quantiles(seen: Readings, here: LabelFilter) -> list[str]:
     bounds: dict[float, float] = {}
     for labels in seen.now.get("labs_request_seconds_bucket", {}):
         if here(dict(labels)):

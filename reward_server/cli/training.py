@@ -21,7 +21,7 @@ from reward_server.errors import InvalidRequest, UnusableModel
 from reward_server.program import as_called
 
 if TYPE_CHECKING:
-    from reward_server.fitting.reward_model.train import Task, Trained
+    from reward_server.fitting.reward_model.train import TrainingResult, TrainingTask
     from reward_server.reward_models.conversation import Reads
     from reward_server.reward_models.dataset import Dataset
     from reward_server.settings import Settings
@@ -100,8 +100,8 @@ Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """What a call of `train` asks for, by the names of its options."""
+class TrainOptions:
+    """The options of a call of `train`, by their names."""
 
     source: Path | None
     out: Path
@@ -154,7 +154,7 @@ class Wanted:
         return found
 
     def _stored(self, settings: Settings) -> Dataset:
-        """What the store holds, or held when the training began that is gone on with."""
+        """The rows that the store holds, or held when the training began that is gone on with."""
         from reward_server.fitting.reward_model.frozen_rows import frozen_rows
 
         kept = frozen_rows(self.out, self._asked(settings)) if self.resume else None
@@ -168,13 +168,13 @@ class Wanted:
             json.dumps([settings.database, self.lab, self.all_labs, self.version]).encode()
         ).hexdigest()
 
-    def task(self, settings: Settings) -> Task:
+    def task(self, settings: Settings) -> TrainingTask:
         """The same in the terms of the job."""
         from reward_server.clock import SystemClock
         from reward_server.fitting.reward_model.head_training import Recipe
-        from reward_server.fitting.reward_model.train import Task
+        from reward_server.fitting.reward_model.train import TrainingTask
 
-        return Task(
+        return TrainingTask(
             out=self.out,
             encoder=settings.encoder,
             created=SystemClock().now(),
@@ -193,9 +193,9 @@ class Wanted:
         )
 
     def _open_data(self) -> Dataset | None:
-        from reward_server.fitting.reward_model.read import Reading, read_folder
+        from reward_server.fitting.reward_model.read import RowOptions, read_folder
 
-        return None if self.style_data is None else read_folder(self.style_data, Reading(ties=self.ties))
+        return None if self.style_data is None else read_folder(self.style_data, RowOptions(ties=self.ties))
 
 
 def told(out: Path) -> AbstractContextManager[None]:
@@ -203,7 +203,7 @@ def told(out: Path) -> AbstractContextManager[None]:
     return interruption_told(out, partial(_is_kept, out))
 
 
-def run(wanted: Wanted, settings: Settings) -> Trained:
+def run(wanted: TrainOptions, settings: Settings) -> TrainingResult:
     """Read the data and train; the artefact lies in the folder that was asked for.
 
     Raises:
@@ -237,7 +237,7 @@ def stored_rows(settings: Settings, lab: str | None, version: str | None, *, all
     return asyncio.run(fetch())
 
 
-def announce(trained: Trained, settings: Settings, out: Path, lab: str | None) -> None:
+def announce(trained: TrainingResult, settings: Settings, out: Path, lab: str | None) -> None:
     """Say what came of a training; the model joins those of the lab whose rows it was made from, else those of all."""
     from reward_server.fitting.reward_model.notes import cap_line
     from reward_server.fitting.reward_model.report import in_words
@@ -281,7 +281,7 @@ def _refuse_finished(out: Path) -> None:
         )
 
 
-def _trained(dataset: Dataset, task: Task, settings: Settings, report: Report) -> Trained:
+def _trained(dataset: Dataset, task: TrainingTask, settings: Settings, report: Report) -> TrainingResult:
     from reward_server.fitting.reward_model.interrupted import is_interrupted
     from reward_server.fitting.reward_model.tools import tools_on
     from reward_server.fitting.reward_model.train import train

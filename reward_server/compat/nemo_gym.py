@@ -12,9 +12,10 @@ from typing import Annotated, Any
 from fastapi import Request, Response
 from pydantic import ConfigDict, Field, JsonValue
 
-from reward_server.api.body import CONVERSATION, validate
-from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as, services_of, within
-from reward_server.api.operation import Operation, operation
+from reward_server.api.access import for_keys
+from reward_server.api.answers import answers
+from reward_server.api.body import CONVERSATION, JsonBody, validate
+from reward_server.api.context import API_PREFIX, Body, answer, services_of, within
 from reward_server.api.router import Router
 from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import Scope
@@ -75,7 +76,7 @@ class Replied(ResponseModel):
 
 
 class Rollout(Row):
-    """What is to be verified: the row, and the parameters and the answer of the Responses API."""
+    """A rollout to verify: the row, and the parameters and the answer of the Responses API."""
 
     responses_create_params: dict[str, JsonValue]
     response: dict[str, JsonValue]
@@ -93,49 +94,34 @@ class Verified(ResponseModel):
     request_id: str
 
 
-@router.post("/seed_session")
-@operation(
-    Operation(
-        Seeded,
-        Row,
-        scopes=(Scope.TRAIN,),
-        errors=(403, 404, 502),
-        request_example=examples.NEMO_ROW,
-        response_example=examples.NEMO_SEEDED,
-    )
-)
-async def nemo_gym_seed_session(request: Request, lab: Caller) -> Response:
+@router.post("/seed_session", response_model=Seeded, responses=answers(examples.NEMO_SEEDED, 403, 404, 502))
+async def nemo_gym_seed_session(
+    request: Request,
+    response: Response,
+    lab: Annotated[Lab, for_keys(Scope.TRAIN)],
+    row: Annotated[Row, JsonBody(CONVERSATION, example=examples.NEMO_ROW)],
+) -> Body:
     """Begin an episode for a rollout of NeMo Gym."""
     services = services_of(request)
-    row = await body_as(Row, request, CONVERSATION)
     wanted = CreateEpisodeRequest(
         collection_slug=row.collection_slug,
         scenario_slug=row.scenario_slug,
         config=EpisodeConfig(seed=row.seed) if row.seed is not None else None,
     )
     begun = await within(services.settings.request_deadline_s, services.episodes.create(lab, wanted, None))
-    response = answer(
-        request, {"observation": begun["initial_observation"]["content"], "max_turns": begun["max_turns"]}
-    )
     remember(response, begun["episode_id"], f"{request.app.state.path_prefix}{PATH}")
-    return response
+    return answer(request, {"observation": begun["initial_observation"]["content"], "max_turns": begun["max_turns"]})
 
 
-@router.post("/reply")
-@operation(
-    Operation(
-        Replied,
-        ReplyCall,
-        scopes=(Scope.TRAIN,),
-        errors=(403, 404, 409, 502),
-        request_example=examples.NEMO_REPLY,
-        response_example=examples.NEMO_REPLIED,
-    )
-)
-async def nemo_gym_reply(request: Request, lab: Caller) -> Response:
+@router.post("/reply", response_model=Replied, responses=answers(examples.NEMO_REPLIED, 403, 404, 409, 502))
+async def nemo_gym_reply(
+    request: Request,
+    lab: Annotated[Lab, for_keys(Scope.TRAIN)],
+    wanted: Annotated[ReplyCall, JsonBody(CONVERSATION, example=examples.NEMO_REPLY)],
+) -> Body:
     """The tool of a rollout of NeMo Gym: say something to the persona."""
     services = services_of(request)
-    message = Message(role="assistant", content=of_a_rollout((await body_as(ReplyCall, request, CONVERSATION)).message))
+    message = Message(role="assistant", content=of_a_rollout(wanted.message))
     await services.compute.charge(lab, weight(message), turns=1)
     work = services.episodes.turn(lab, episode_of(request), TurnRequest(messages=[message]), None)
     turn = await within(services.settings.request_deadline_s, work)
@@ -144,20 +130,13 @@ async def nemo_gym_reply(request: Request, lab: Caller) -> Response:
     )
 
 
-@router.post("/verify")
-@operation(
-    Operation(
-        Verified,
-        Rollout,
-        scopes=(Scope.TRAIN, Scope.SCORE),
-        errors=(403, 404, 502),
-        request_example=examples.NEMO_ROLLOUT,
-        response_example=examples.NEMO_VERIFIED,
-    )
-)
-async def nemo_gym_verify(request: Request, lab: Caller) -> Response:
+@router.post("/verify", response_model=Verified, responses=answers(examples.NEMO_VERIFIED, 403, 404, 502))
+async def nemo_gym_verify(
+    request: Request,
+    lab: Annotated[Lab, for_keys(Scope.TRAIN, Scope.SCORE)],
+    rollout: Annotated[Rollout, JsonBody(CONVERSATION, example=examples.NEMO_ROLLOUT)],
+) -> Body:
     """The reward of a rollout of NeMo Gym: that of its episode if it played one, else that of its messages."""
-    rollout = await body_as(Rollout, request, CONVERSATION)
     result = await _of_the_episode(request, lab)
     if result is None:
         lab.require(Scope.SCORE)
@@ -170,7 +149,7 @@ async def nemo_gym_verify(request: Request, lab: Caller) -> Response:
 
 
 async def _of_the_episode(request: Request, lab: Lab) -> Body | None:
-    """What the session's episode has earned; None if the rollout never spoke in it."""
+    """The reward of the session's episode; None if the rollout never spoke in it."""
     if COOKIE not in request.cookies:
         return None
     lab.require(Scope.TRAIN)

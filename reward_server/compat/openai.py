@@ -22,9 +22,10 @@ from pydantic import ConfigDict, Field, JsonValue
 from pydantic_core import to_json
 
 from reward_server.access import scenario_for
-from reward_server.api.body import CONVERSATION, validate
-from reward_server.api.context import Body, Caller, answer, body_as, idempotency_key, services_of, within
-from reward_server.api.operation import Operation, operation
+from reward_server.api.access import for_keys
+from reward_server.api.answers import UNNAMED_EVENT, answers
+from reward_server.api.body import CONVERSATION, JsonBody, validate
+from reward_server.api.context import Body, IdempotencyKey, answer, services_of, within
 from reward_server.api.router import Router
 from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import ANY, Scope
@@ -47,11 +48,13 @@ router = Router(prefix="/v1", tags=["doors"])
 PERSONA, JUDGE = "persona", "judge"
 STREAM = EventSourceResponse.media_type
 ModelName = Annotated[str, Path(description="`persona:collection/scenario` or `judge:collection/scenario`")]
+_COMPLETIONS = answers(examples.CHAT_RESPONSE, 403, 404, 409, 502)
+_COMPLETIONS[200]["content"][STREAM] = {"schema": UNNAMED_EVENT}
 HOW = f"Must be `{PERSONA}:collection/scenario` or `{JUDGE}:collection/scenario`; GET /v1/models lists them."
 
 
 class StreamOptions(RequestModel):
-    """What a stream has besides the completion."""
+    """The parts of a stream besides the completion."""
 
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
 
@@ -84,7 +87,7 @@ class Choice(ResponseModel):
 
 
 class ChatEpisode(ResponseModel):
-    """Where a persona is."""
+    """The place of a persona."""
 
     episode_id: str
     turn: int
@@ -128,9 +131,8 @@ class FoundModel(Model):
     request_id: str
 
 
-@router.get("/models")
-@operation(Operation(ModelList, scopes=ANY, response_example=examples.MODELS))
-async def openai_models(request: Request, lab: Caller) -> Response:
+@router.get("/models", response_model=ModelList, responses=answers(examples.MODELS))
+async def openai_models(request: Request, lab: Annotated[Lab, for_keys(*ANY)]) -> Body:
     """The scenarios of this key as OpenAI models: their personas and their judges."""
     catalog = services_of(request).catalog
     names = [
@@ -143,9 +145,8 @@ async def openai_models(request: Request, lab: Caller) -> Response:
     return answer(request, {"object": "list", "data": [_model(name) for name in names]})
 
 
-@router.get("/models/{model:path}")
-@operation(Operation(FoundModel, scopes=ANY, errors=(403, 404), response_example=examples.MODEL))
-async def openai_model(request: Request, lab: Caller, model: ModelName) -> Response:
+@router.get("/models/{model:path}", response_model=FoundModel, responses=answers(examples.MODEL, 403, 404))
+async def openai_model(request: Request, lab: Annotated[Lab, for_keys(*ANY)], model: ModelName) -> Body:
     """One of these models."""
     try:
         _, collection, scenario = _named(model)
@@ -155,30 +156,22 @@ async def openai_model(request: Request, lab: Caller, model: ModelName) -> Respo
     return answer(request, _model(model))
 
 
-@router.post("/chat/completions")
-@operation(
-    Operation(
-        ChatResponse,
-        ChatRequest,
-        scopes=(Scope.TRAIN, Scope.SCORE),
-        errors=(403, 404, 409, 502),
-        request_example=examples.CHAT_REQUEST,
-        response_example=examples.CHAT_RESPONSE,
-        stream_media=STREAM,
-        retryable=True,
-    )
-)
-async def openai_chat_completion(request: Request, lab: Caller) -> Response:
+@router.post("/chat/completions", response_model=ChatResponse, responses=_COMPLETIONS)
+async def openai_chat_completion(
+    request: Request,
+    lab: Annotated[Lab, for_keys(Scope.TRAIN, Scope.SCORE)],
+    chat: Annotated[ChatRequest, JsonBody(CONVERSATION, example=examples.CHAT_REQUEST)],
+    key: IdempotencyKey = None,
+) -> Body | Response:
     """A persona's next line, or a judge's reward, as a chat completion."""
-    chat = await body_as(ChatRequest, request, CONVERSATION)
     kind, collection, scenario = _named(chat.model)
     if kind == JUDGE:
         lab.require(Scope.SCORE)
-        text, told = await _judged(request, lab, chat, collection, scenario), None
+        text, told = await _judged(request, lab, chat, (collection, scenario), key), None
     else:
         lab.require(Scope.TRAIN)
         scenario_for(lab, services_of(request).catalog, collection, scenario)
-        turn = await _played(request, lab, chat, collection, scenario)
+        turn = await _played(request, lab, chat, (collection, scenario), key)
         text = turn["observation"]["content"]
         told = {name: turn[name] for name in ("episode_id", "turn", "episode_complete")}
     body: Body = {
@@ -209,21 +202,22 @@ def _named(model: str) -> tuple[str, str, str]:
     return kind, collection, scenario
 
 
-async def _judged(request: Request, lab: Lab, chat: ChatRequest, collection: str, scenario: str) -> str:
+async def _judged(request: Request, lab: Lab, chat: ChatRequest, where: tuple[str, str], key: str | None) -> str:
     """The reward of a conversation, as JSON text."""
+    collection, scenario = where
     wanted = EvaluateRequest(collection_slug=collection, scenario_slug=scenario, messages=chat.messages)
-    result = await scored(request, lab, wanted)
+    result = await scored(request, lab, wanted, key)
     kept = {name: result[name] for name in ("reward", "scores", "evaluation_id", "scoring_version") if name in result}
     return json.dumps(kept)
 
 
-async def _played(request: Request, lab: Lab, chat: ChatRequest, collection: str, scenario: str) -> Body:
+async def _played(request: Request, lab: Lab, chat: ChatRequest, where: tuple[str, str], key: str | None) -> Body:
     """The persona's answer to the last message, and where it is."""
+    collection, scenario = where
     services = services_of(request)
     history = [message for message in chat.messages if message.role in ("user", "assistant")]
     if not history or history[-1].role != "user":
         raise InvalidRequest(errors=[FieldProblem(("messages",), "Must end with a message of role user.")])
-    key = idempotency_key(request)
     given = (chat.metadata or {}).get("episode_id")
     if isinstance(given, str):
         turn = await _turn(request, lab, given, history[-1], key)
@@ -255,7 +249,7 @@ async def _turn(request: Request, lab: Lab, episode: str, said: Message, key: st
 
 
 def _exchanges(history: Sequence[Message]) -> Iterator[tuple[Message, Message | None]]:
-    """What the agent said, and what it was answered; a line of the persona before that is its opening."""
+    """The agent's messages, each with its answer; a line of the persona before that is its opening."""
     lines = history[1:] if history[0].role == "assistant" else history
     for i in range(0, len(lines), 2):
         said, heard = lines[i], lines[i + 1] if i + 1 < len(lines) else None

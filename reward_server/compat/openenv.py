@@ -15,9 +15,10 @@ from pydantic import ConfigDict, Field, JsonValue
 from pydantic_core import to_json
 
 from reward_server import __version__
-from reward_server.api.body import CONVERSATION, validate
-from reward_server.api.context import API_PREFIX, Body, Caller, Services, answer, body_as, services_of, within
-from reward_server.api.operation import Operation, operation
+from reward_server.api.access import for_keys
+from reward_server.api.answers import answers
+from reward_server.api.body import CONVERSATION, JsonBody, validate
+from reward_server.api.context import API_PREFIX, Body, Services, answer, services_of, within
 from reward_server.api.router import Router
 from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import ANY, Scope
@@ -70,7 +71,7 @@ class StepCall(RequestModel):
 
 
 class PersonaLine(ResponseModel):
-    """What the agent sees."""
+    """An observation of the agent."""
 
     message: str
     """What the persona said."""
@@ -87,14 +88,14 @@ class Observed(ResponseModel):
 
 
 class EpisodeState(ResponseModel):
-    """Where the session is."""
+    """The state of the session."""
 
     episode_id: str | None
     step_count: int
 
 
 class StateReply(EpisodeState):
-    """Where the session is, over HTTP."""
+    """The state of the session, over HTTP."""
 
     request_id: str
 
@@ -109,7 +110,7 @@ class Schemas(ResponseModel):
 
 
 class Metadata(ResponseModel):
-    """What this environment is."""
+    """The description of this environment."""
 
     name: str
     description: str
@@ -144,72 +145,54 @@ ACTION = {
 """With one required field, so that clients can wrap plain text; written by hand, since a message is only ever text."""
 
 
-@router.get("/schema")
-@operation(Operation(Schemas, scopes=ANY, response_example=examples.OPENENV_SCHEMA))
-async def openenv_schema(request: Request, lab: Caller) -> Response:
+@router.get("/schema", response_model=Schemas, responses=answers(examples.OPENENV_SCHEMA))
+async def openenv_schema(request: Request, lab: Annotated[Lab, for_keys(*ANY)]) -> Body:
     """The JSON schemas of actions, observations and state."""
     observation, state = PersonaLine.model_json_schema(), EpisodeState.model_json_schema()
     return answer(request, {"action": ACTION, "observation": observation, "state": state})
 
 
-@router.get("/metadata")
-@operation(Operation(Metadata, scopes=ANY, response_example=examples.OPENENV_METADATA))
-async def openenv_metadata(request: Request, lab: Caller) -> Response:
-    """What this environment is."""
+@router.get("/metadata", response_model=Metadata, responses=answers(examples.OPENENV_METADATA))
+async def openenv_metadata(request: Request, lab: Annotated[Lab, for_keys(*ANY)]) -> Body:
+    """Describe this environment."""
     about = "A persona to talk to, and a reward by a rubric that the agent never sees."
     return answer(request, {"name": "labs", "description": about, "version": __version__})
 
 
-@router.get("/health")
-@operation(Operation(Health, scopes=ANY, response_example=examples.OPENENV_HEALTH))
-async def openenv_health(request: Request, lab: Caller) -> Response:
+@router.get("/health", response_model=Health, responses=answers(examples.OPENENV_HEALTH))
+async def openenv_health(request: Request, lab: Annotated[Lab, for_keys(*ANY)]) -> Body:
     """That the server answers this key."""
     services_of(request)
     return answer(request, {"status": "healthy"})
 
 
-@router.post("/reset")
-@operation(
-    Operation(
-        Observed,
-        Reset,
-        scopes=(Scope.TRAIN,),
-        errors=(403, 404, 502),
-        request_example=examples.OPENENV_RESET,
-        response_example=examples.OPENENV_BEGUN,
-    )
-)
-async def openenv_reset(request: Request, lab: Caller) -> Response:
+@router.post("/reset", response_model=Observed, responses=answers(examples.OPENENV_BEGUN, 403, 404, 502))
+async def openenv_reset(
+    request: Request,
+    response: Response,
+    lab: Annotated[Lab, for_keys(Scope.TRAIN)],
+    reset: Annotated[Reset, JsonBody(CONVERSATION, example=examples.OPENENV_RESET)],
+) -> Body:
     """Begin an episode; a cookie names it to the steps."""
-    reset = await body_as(Reset, request, CONVERSATION)
     episode, observed = await begun(services_of(request), lab, reset)
-    response = answer(request, observed)
     remember(response, episode, f"{request.app.state.path_prefix}{PATH}")
-    return response
+    return answer(request, observed)
 
 
-@router.post("/step")
-@operation(
-    Operation(
-        Observed,
-        StepCall,
-        scopes=(Scope.TRAIN,),
-        errors=(403, 404, 409, 502),
-        request_example=examples.OPENENV_STEP,
-        response_example=examples.OPENENV_STEPPED,
-    )
-)
-async def openenv_step(request: Request, lab: Caller) -> Response:
+@router.post("/step", response_model=Observed, responses=answers(examples.OPENENV_STEPPED, 403, 404, 409, 502))
+async def openenv_step(
+    request: Request,
+    lab: Annotated[Lab, for_keys(Scope.TRAIN)],
+    call: Annotated[StepCall, JsonBody(CONVERSATION, example=examples.OPENENV_STEP)],
+) -> Body:
     """Say something to the persona."""
-    call = await body_as(StepCall, request, CONVERSATION)
     _, observed = await stepped(services_of(request), lab, episode_of(request), call.action)
     return answer(request, observed)
 
 
-@router.get("/state")
-@operation(Operation(StateReply, scopes=(Scope.TRAIN,), errors=(403, 404), response_example=examples.OPENENV_STATE))
-async def openenv_state(request: Request, lab: Caller) -> Response:
-    """Where the episode is."""
+@router.get("/state", response_model=StateReply, responses=answers(examples.OPENENV_STATE, 403, 404))
+async def openenv_state(request: Request, lab: Annotated[Lab, for_keys(Scope.TRAIN)]) -> Body:
+    """Return the state of the episode."""
     episode = await services_of(request).episodes.get(lab, episode_of(request))
     return answer(request, {"episode_id": episode["episode_id"], "step_count": episode["turn"]})
 
@@ -226,7 +209,7 @@ async def begun(services: Services, lab: Lab, reset: Reset) -> tuple[str, Body]:
 
 
 async def stepped(services: Services, lab: Lab, episode: str, action: AgentTurn) -> tuple[int, Body]:
-    """How many steps there are now, and what is observed."""
+    """Play a step; return how many there are now, and what is observed."""
     said = action.message if isinstance(action.message, str) else to_json(action.message).decode()
     message = validate(Message, {"role": "assistant", "content": of_a_rollout(said), "tool_calls": action.tool_calls})
     await services.compute.charge(lab, weight(message), turns=1)

@@ -20,7 +20,7 @@ from reward_server.api.body import CONVERSATION, off_the_loop, read_json, valida
 from reward_server.api.context import Body, Services
 from reward_server.api.errors import status_of
 from reward_server.api.router import Router
-from reward_server.api.socket_access import BUSY, NO_LONGER_ADMITTED, Operator, accepted, admitted, leave_trace
+from reward_server.api.socket_access import BUSY, NO_LONGER_ADMITTED, OperationAccess, accepted, admitted, leave_trace
 from reward_server.auth.scopes import Scope
 from reward_server.compat.openenv import PATH, AgentTurn, Reset, begun, stepped
 from reward_server.errors import (
@@ -129,7 +129,7 @@ class _Session:
                 trace=trace,
             )
 
-    async def _done(self, caller: Operator, kind: str, data: Any) -> Body:
+    async def _done(self, caller: OperationAccess, kind: str, data: Any) -> Body:
         await caller.enter(stores=kind != "state")
         if kind == "state":
             return {"episode_id": self.episode, "step_count": self.steps}
@@ -144,7 +144,7 @@ class _Session:
 
 
 def _is_close(data: bytes) -> bool:
-    """Whether a message is one that its sender needs no permission for."""
+    """True if a message is one that its sender needs no permission for."""
     if len(data) > CLOSE_BYTES:
         return False
     try:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Request, Response
+from fastapi import Request
 from pydantic import ConfigDict, Field
 
-from reward_server.api.body import CONVERSATIONS
-from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as
-from reward_server.api.operation import Operation, operation
+from reward_server.api.access import for_keys
+from reward_server.api.answers import answers
+from reward_server.api.body import CONVERSATIONS, JsonBody
+from reward_server.api.context import API_PREFIX, Body, IdempotencyKey, answer
 from reward_server.api.router import Router
+from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import Scope
 from reward_server.compat import examples
 from reward_server.compat.scoring import all_scored
@@ -27,7 +29,7 @@ router = Router(prefix=f"{API_PREFIX}/compat", tags=["doors"])
 
 
 class RewardQuery(RequestModel):
-    """What OpenRLHF sends. Other fields, of other releases, are ignored."""
+    """A request of OpenRLHF. Other fields, of other releases, are ignored."""
 
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
 
@@ -38,7 +40,7 @@ class RewardQuery(RequestModel):
 
 
 class RewardReply(ResponseModel):
-    """What OpenRLHF reads."""
+    """The answer that OpenRLHF reads."""
 
     rewards: list[Reward]
     scores: list[Reward]
@@ -48,22 +50,17 @@ class RewardReply(ResponseModel):
     request_id: str
 
 
-@router.post("/openrlhf/get_reward")
-@operation(
-    Operation(
-        RewardReply,
-        RewardQuery,
-        scopes=(Scope.SCORE,),
-        errors=(403, 404, 502),
-        request_example=examples.OPENRLHF_REQUEST,
-        response_example=examples.OPENRLHF_RESPONSE,
-        retryable=True,
-    )
+@router.post(
+    "/openrlhf/get_reward", response_model=RewardReply, responses=answers(examples.OPENRLHF_RESPONSE, 403, 404, 502)
 )
-async def openrlhf_get_reward(request: Request, lab: Caller) -> Response:
+async def openrlhf_get_reward(
+    request: Request,
+    lab: Annotated[Lab, for_keys(Scope.SCORE)],
+    wanted: Annotated[RewardQuery, JsonBody(CONVERSATIONS, example=examples.OPENRLHF_REQUEST)],
+    key: IdempotencyKey = None,
+) -> Body:
     """Score replies as OpenRLHF asks for it; all of a request or none."""
-    wanted = requests_of(await body_as(RewardQuery, request, CONVERSATIONS))
-    results = await all_scored(request, lab, wanted, "query")
+    results = await all_scored(request, lab, requests_of(wanted), "query", key)
     rewards = [result["reward"] for result in results]
     return answer(request, {"rewards": rewards, "scores": rewards, "extra_logs": _logs(results)})
 

@@ -19,22 +19,19 @@ from fastapi import Header, Path, Request, Response
 from pydantic_core import to_json
 
 from reward_server.access import scenario_for
-from reward_server.api.body import CONVERSATION, FORM
+from reward_server.api.access import for_keys
+from reward_server.api.answers import Events, answers, events
+from reward_server.api.body import CONVERSATION, JsonBody
 from reward_server.api.context import (
     API_PREFIX,
     ON_LEAVING,
+    SMALL_BODY,
     Body,
-    Caller,
     Services,
     answer,
-    body_as,
-    body_by,
     services_of,
     within,
 )
-from reward_server.api.errors import json_response
-from reward_server.api.event_stream import MEDIA
-from reward_server.api.operation import Operation, operation
 from reward_server.api.router import Router
 from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import ANY, Scope
@@ -43,7 +40,7 @@ from reward_server.compat.ors_paths import deployment_of
 from reward_server.compat.ors_stream import Event, ended, followed, told
 from reward_server.compat.ors_tasks import ANY as ANY_ENVIRONMENT
 from reward_server.compat.ors_tasks import SPLITS, environment_of, names_for
-from reward_server.compat.ors_tools import TERMINAL, Unplayable, outcome_of, text_block, tools_of, turn_of
+from reward_server.compat.ors_tools import TERMINAL, UnplayableCall, outcome_of, text_block, tools_of, turn_of
 from reward_server.errors import (
     EpisodeComplete,
     EpisodeExists,
@@ -68,107 +65,93 @@ _NO_BODY = (400, 408, 413)
 # --- environments and tasks --------------------------------------------------------------------------
 
 
-@router.get("/health")
-@operation(Operation(ors_wire.Status, scopes=ANY, response_example=examples.ORS_OK))
-async def ors_health(request: Request, lab: Caller) -> Response:
+@router.get("/health", response_model=ors_wire.Status, responses=answers(examples.ORS_OK))
+async def ors_health(request: Request, lab: Annotated[Lab, for_keys(*ANY)]) -> Body:
     """That the server answers this key."""
     services_of(request)
     return answer(request, {"status": "ok"})
 
 
-@router.get("/list_environments")
-@operation(Operation(ors_wire.EnvironmentNames, scopes=ANY, response_example=examples.ORS_ENVIRONMENTS))
-async def ors_list_environments(request: Request, lab: Caller) -> Response:
+@router.get(
+    "/list_environments", response_model=ors_wire.EnvironmentNames, responses=answers(examples.ORS_ENVIRONMENTS)
+)
+async def ors_list_environments(request: Request, lab: Annotated[Lab, for_keys(*ANY)]) -> list[str]:
     """The environments of this key: collections, and single scenarios."""
-    return json_response(to_json(names_for(lab, services_of(request).catalog)))
+    return names_for(lab, services_of(request).catalog)
 
 
-@router.get("/{environment:path}/splits")
-@operation(Operation(ors_wire.Splits, scopes=ANY, errors=(403, 404), response_example=examples.ORS_SPLITS))
-async def ors_splits(request: Request, lab: Caller, environment: Named) -> Response:
+@router.get(
+    "/{environment:path}/splits", response_model=ors_wire.Splits, responses=answers(examples.ORS_SPLITS, 403, 404)
+)
+async def ors_splits(request: Request, lab: Annotated[Lab, for_keys(*ANY)], environment: Named) -> list[Body]:
     """The splits: ranges of seeds that never meet."""
     environment_of(lab, services_of(request).catalog, environment)
-    return json_response(to_json([{"name": name, "type": name} for name in SPLITS]))
+    return [{"name": name, "type": name} for name in SPLITS]
 
 
-@router.get("/{environment:path}/tools")
-@operation(Operation(ors_wire.Tools, scopes=ANY, errors=(403, 404), response_example=examples.ORS_TOOLS))
-async def ors_tools(request: Request, lab: Caller, environment: Named) -> Response:
+@router.get("/{environment:path}/tools", response_model=ors_wire.Tools, responses=answers(examples.ORS_TOOLS, 403, 404))
+async def ors_tools(request: Request, lab: Annotated[Lab, for_keys(*ANY)], environment: Named) -> Body:
     """The tools that all tasks of the environment have."""
     catalog = services_of(request).catalog
     found = environment_of(lab, catalog, environment)
-    alone = found.scenarios[0] if len(found.scenarios) == 1 else None
+    alone = next(iter(found.scenarios)) if len(found.scenarios) == 1 else None
     return answer(request, _tools(scenario_for(lab, catalog, found.collection, alone) if alone else None))
 
 
-@router.post("/{environment:path}/num_tasks")
-@operation(
-    Operation(
-        ors_wire.TaskCount,
-        ors_wire.SplitCall,
-        scopes=ANY,
-        errors=(403, 404),
-        request_example=examples.ORS_SPLIT,
-        response_example=examples.ORS_COUNT,
-    )
+@router.post(
+    "/{environment:path}/num_tasks", response_model=ors_wire.TaskCount, responses=answers(examples.ORS_COUNT, 403, 404)
 )
-async def ors_num_tasks(request: Request, lab: Caller, environment: Named) -> Response:
-    """How many tasks a split has."""
-    call = await body_as(ors_wire.SplitCall, request)
+async def ors_num_tasks(
+    request: Request,
+    lab: Annotated[Lab, for_keys(*ANY)],
+    environment: Named,
+    call: Annotated[ors_wire.SplitCall, JsonBody(example=examples.ORS_SPLIT)],
+) -> Body:
+    """Count the tasks of a split."""
     found = environment_of(lab, services_of(request).catalog, environment)
     return answer(request, {"num_tasks": found.count(call.split)})
 
 
-@router.post("/{environment:path}/tasks")
-@operation(
-    Operation(
-        ors_wire.SomeTasks,
-        ors_wire.SplitCall,
-        scopes=ANY,
-        errors=(403, 404),
-        request_example=examples.ORS_SPLIT,
-        response_example=examples.ORS_SOME_TASKS,
-    )
+@router.post(
+    "/{environment:path}/tasks", response_model=ors_wire.SomeTasks, responses=answers(examples.ORS_SOME_TASKS, 403, 404)
 )
-async def ors_tasks(request: Request, lab: Caller, environment: Named) -> Response:
+async def ors_tasks(
+    request: Request,
+    lab: Annotated[Lab, for_keys(*ANY)],
+    environment: Named,
+    call: Annotated[ors_wire.SplitCall, JsonBody(example=examples.ORS_SPLIT)],
+) -> Body:
     """All tasks of a split."""
-    call = await body_as(ors_wire.SplitCall, request)
     found = environment_of(lab, services_of(request).catalog, environment)
     return answer(request, {"tasks": found.tasks(call.split), "env_name": found.name})
 
 
-@router.post("/{environment:path}/task")
-@operation(
-    Operation(
-        ors_wire.OneTask,
-        ors_wire.TaskCall,
-        scopes=ANY,
-        errors=(403, 404),
-        request_example=examples.ORS_INDEX,
-        response_example=examples.ORS_ONE_TASK,
-    )
+@router.post(
+    "/{environment:path}/task", response_model=ors_wire.OneTask, responses=answers(examples.ORS_ONE_TASK, 403, 404)
 )
-async def ors_task(request: Request, lab: Caller, environment: Named) -> Response:
+async def ors_task(
+    request: Request,
+    lab: Annotated[Lab, for_keys(*ANY)],
+    environment: Named,
+    call: Annotated[ors_wire.TaskCall, JsonBody(example=examples.ORS_INDEX)],
+) -> Body:
     """One task of a split."""
-    call = await body_as(ors_wire.TaskCall, request)
     found = environment_of(lab, services_of(request).catalog, environment)
     return answer(request, {"task": found.task(call.split, call.index), "env_name": found.name})
 
 
-@router.post("/{environment:path}/task_range")
-@operation(
-    Operation(
-        ors_wire.SomeTasks,
-        ors_wire.RangeCall,
-        scopes=ANY,
-        errors=(403, 404),
-        request_example=examples.ORS_RANGE,
-        response_example=examples.ORS_SOME_TASKS,
-    )
+@router.post(
+    "/{environment:path}/task_range",
+    response_model=ors_wire.SomeTasks,
+    responses=answers(examples.ORS_SOME_TASKS, 403, 404),
 )
-async def ors_task_range(request: Request, lab: Caller, environment: Named) -> Response:
+async def ors_task_range(
+    request: Request,
+    lab: Annotated[Lab, for_keys(*ANY)],
+    environment: Named,
+    call: Annotated[ors_wire.RangeCall, JsonBody(example=examples.ORS_RANGE)],
+) -> Body:
     """Some tasks of a split."""
-    call = await body_as(ors_wire.RangeCall, request)
     found = environment_of(lab, services_of(request).catalog, environment)
     return answer(request, {"tasks": found.tasks(call.split, call.start, call.stop), "env_name": found.name})
 
@@ -176,41 +159,32 @@ async def ors_task_range(request: Request, lab: Caller, environment: Named) -> R
 # --- sessions ----------------------------------------------------------------------------------------
 
 
-@router.post("/create_session")
-@operation(
-    Operation(
-        ors_wire.SessionReply,
-        scopes=(Scope.TRAIN,),
-        errors=_NO_BODY,
-        response_media=MEDIA,
-        events=("task_id", "end"),
-        is_event_json=False,
-    )
+@router.post(
+    "/create_session",
+    response_model=ors_wire.SessionReply,
+    response_class=Events,
+    responses=events(("task_id", "end"), *_NO_BODY),
+    dependencies=[SMALL_BODY],
 )
-async def ors_create_session(request: Request, lab: Caller) -> Response:
+async def ors_create_session(request: Request, lab: Annotated[Lab, for_keys(Scope.TRAIN)]) -> Response:
     """An id for a session, as the data of the event `task_id`. Nothing is stored yet."""
-    await _no_body(request)
     return told(Event("task_id", new_id(IdPrefix.SESSION)), Event("end", ""))
 
 
-@router.post("/create")
-@operation(
-    Operation(
-        ors_wire.SessionReply,
-        ors_wire.CreateCall,
-        scopes=(Scope.TRAIN,),
-        errors=(403, 404, 409, 502),
-        request_example=examples.ORS_CREATE,
-        response_example=examples.ORS_SESSION,
-    )
+@router.post(
+    "/create", response_model=ors_wire.SessionReply, responses=answers(examples.ORS_SESSION, 403, 404, 409, 502)
 )
-async def ors_create(request: Request, lab: Caller, x_session_id: SessionId = None) -> Response:
+async def ors_create(
+    request: Request,
+    lab: Annotated[Lab, for_keys(Scope.TRAIN)],
+    call: Annotated[ors_wire.CreateCall, JsonBody(example=examples.ORS_CREATE)],
+    x_session_id: SessionId = None,
+) -> Body:
     """Begin the episode of a session; sent again, it changes nothing."""
     services = services_of(request)
-    call = await body_as(ors_wire.CreateCall, request)
     session = _session(x_session_id)
     task = _task_of(request, lab, call)
-    config = EpisodeConfig(seed=task.seed, max_turns=task.max_turns, persona_slug=task.persona_slug)
+    config = EpisodeConfig(seed=task.seed, max_turns=task.max_turns, persona_slug=task.persona_slug, split=task.split)
     wanted = CreateEpisodeRequest(collection_slug=task.collection_slug, scenario_slug=task.scenario_slug, config=config)
     episode = _episode(lab, session)
     work = services.episodes.create(lab, wanted, _key("create", episode), episode_id=episode)
@@ -222,29 +196,30 @@ async def ors_create(request: Request, lab: Caller, x_session_id: SessionId = No
     return answer(request, {"sid": session})
 
 
-@router.post("/ping")
-@operation(
-    Operation(ors_wire.Status, scopes=(Scope.TRAIN,), errors=(*_NO_BODY, 403, 404), response_example=examples.ORS_OK)
+@router.post(
+    "/ping",
+    response_model=ors_wire.Status,
+    responses=answers(examples.ORS_OK, *_NO_BODY, 403, 404),
+    dependencies=[SMALL_BODY],
 )
-async def ors_ping(request: Request, lab: Caller, x_session_id: SessionId = None) -> Response:
+async def ors_ping(
+    request: Request, lab: Annotated[Lab, for_keys(Scope.TRAIN)], x_session_id: SessionId = None
+) -> Body:
     """That the session is there; clients ask every 10 s."""
-    await _no_body(request)
     await services_of(request).episodes.get(lab, _episode(lab, _session(x_session_id)))
     return answer(request, {"status": "ok"})
 
 
-@router.post("/delete")
-@operation(
-    Operation(
-        ors_wire.SessionReply,
-        scopes=(Scope.TRAIN,),
-        errors=(*_NO_BODY, 403, 409),
-        response_example=examples.ORS_SESSION,
-    )
+@router.post(
+    "/delete",
+    response_model=ors_wire.SessionReply,
+    responses=answers(examples.ORS_SESSION, *_NO_BODY, 403, 409),
+    dependencies=[SMALL_BODY],
 )
-async def ors_delete(request: Request, lab: Caller, x_session_id: SessionId = None) -> Response:
+async def ors_delete(
+    request: Request, lab: Annotated[Lab, for_keys(Scope.TRAIN)], x_session_id: SessionId = None
+) -> Body:
     """End the episode of a session if it goes on, as a client does that leaves."""
-    await _no_body(request)
     session = _session(x_session_id)
     # Whoever leaves need not have begun.
     with suppress(NotFound):
@@ -252,21 +227,25 @@ async def ors_delete(request: Request, lab: Caller, x_session_id: SessionId = No
     return answer(request, {"sid": session})
 
 
-@router.post("/delete_session")
-@operation(
-    Operation(ors_wire.SessionReply, scopes=(Scope.TRAIN,), errors=_NO_BODY, response_example=examples.ORS_SESSION)
+@router.post(
+    "/delete_session",
+    response_model=ors_wire.SessionReply,
+    responses=answers(examples.ORS_SESSION, *_NO_BODY),
+    dependencies=[SMALL_BODY],
 )
-async def ors_delete_session(request: Request, lab: Caller, x_session_id: SessionId = None) -> Response:
+async def ors_delete_session(
+    request: Request, lab: Annotated[Lab, for_keys(Scope.TRAIN)], x_session_id: SessionId = None
+) -> Body:
     """Say that a session id is no longer needed, of which there is nothing to clear away."""
-    await _no_body(request)
     return answer(request, {"sid": _session(x_session_id)})
 
 
-@router.get("/{environment:path}/prompt")
-@operation(
-    Operation(ors_wire.Prompt, scopes=(Scope.TRAIN,), errors=(400, 403, 404), response_example=examples.ORS_PROMPT)
+@router.get(
+    "/{environment:path}/prompt", response_model=ors_wire.Prompt, responses=answers(examples.ORS_PROMPT, 400, 403, 404)
 )
-async def ors_prompt(request: Request, lab: Caller, environment: Named, x_session_id: SessionId = None) -> Response:
+async def ors_prompt(
+    request: Request, lab: Annotated[Lab, for_keys(Scope.TRAIN)], environment: Named, x_session_id: SessionId = None
+) -> list[Body]:
     """The public card of the scenario, and what the persona says first."""
     episode, scenario = await _played(services_of(request), lab, _session(x_session_id), environment)
     about = (
@@ -275,44 +254,44 @@ async def ors_prompt(request: Request, lab: Caller, environment: Named, x_sessio
         f"your last message and ends the conversation, which has at most {episode['max_turns']} messages of yours."
     )
     opening = f"The person says:\n{episode['messages'][0]['content']}"
-    return json_response(to_json([text_block(about), text_block(opening)]))
+    return [text_block(about), text_block(opening)]
 
 
-@router.get("/{environment:path}/task_tools")
-@operation(
-    Operation(ors_wire.Tools, scopes=(Scope.TRAIN,), errors=(400, 403, 404), response_example=examples.ORS_TOOLS)
+@router.get(
+    "/{environment:path}/task_tools",
+    response_model=ors_wire.Tools,
+    responses=answers(examples.ORS_TOOLS, 400, 403, 404),
 )
-async def ors_task_tools(request: Request, lab: Caller, environment: Named, x_session_id: SessionId = None) -> Response:
+async def ors_task_tools(
+    request: Request, lab: Annotated[Lab, for_keys(Scope.TRAIN)], environment: Named, x_session_id: SessionId = None
+) -> Body:
     """The tools of the task: those of all tasks, and those of its scenario."""
     _, scenario = await _played(services_of(request), lab, _session(x_session_id), environment)
     return answer(request, _tools(scenario))
 
 
-@router.post("/{environment:path}/call")
-@operation(
-    Operation(
-        ors_wire.Outcome,
-        ors_wire.Call,
-        scopes=(Scope.TRAIN,),
-        errors=(403, 404),
-        request_example=examples.ORS_CALL,
-        response_example=examples.ORS_OUTCOME,
-        response_media=MEDIA,
-        events=("end", "chunk", "task_id", "error"),
-        is_event_json=False,
-    )
+@router.post(
+    "/{environment:path}/call",
+    response_model=ors_wire.Outcome,
+    response_class=Events,
+    responses=events(("end", "chunk", "task_id", "error"), 403, 404, example=examples.ORS_OUTCOME),
 )
-async def ors_call(request: Request, lab: Caller, environment: Named, x_session_id: SessionId = None) -> Response:
+async def ors_call(
+    request: Request,
+    lab: Annotated[Lab, for_keys(Scope.TRAIN)],
+    environment: Named,
+    call: Annotated[ors_wire.Call, JsonBody(CONVERSATION, example=examples.ORS_CALL)],
+    x_session_id: SessionId = None,
+) -> Response:
     """Play a turn: the event `task_id` names the call, and its outcome is the data of all `chunk` and of `end`."""
     services = services_of(request)
-    call = await body_as(ors_wire.Call, request, CONVERSATION)
     episode, scenario = await _played(services, lab, _session(x_session_id), environment)
     call_id = new_id(IdPrefix.CALL) if call.task_id is None else call.task_id
     if not is_id(call_id, IdPrefix.CALL):
         return told(Event("error", "There is no such task_id."))
     try:
         turn = turn_of(call, _shown(scenario))
-    except Unplayable as refused:
+    except UnplayableCall as refused:
         return told(Event("task_id", call_id), Event("end", to_json(refused.outcome()).decode()))
     # Before the stream: clients try again what is refused by a status.
     await services.compute.charge(lab, weight(turn.messages[0]), turns=1)
@@ -326,11 +305,11 @@ async def ors_call(request: Request, lab: Caller, environment: Named, x_session_
 
 
 async def _turn(services: Services, lab: Lab, episode: str, turn: TurnRequest, call_id: str) -> Body:
-    """What a call gave; its turn is played once, however often it is asked for."""
+    """Answer a call; its turn is played once, however often it is asked for."""
     try:
         played = await services.episodes.turn(lab, episode, turn, _key("call", episode, call_id))
     except EpisodeComplete as error:
-        return Unplayable("episode_finished", error.message).outcome()
+        return UnplayableCall("episode_finished", error.message).outcome()
     return outcome_of(played, episode)
 
 
@@ -386,8 +365,3 @@ def _episode(lab: Lab, session: str) -> str:
 def _key(*parts: str) -> str:
     """An `Idempotency-Key` for a call of this door."""
     return "/".join(("ors", *parts))
-
-
-async def _no_body(request: Request) -> None:
-    """Read what there is, which means nothing."""
-    await body_by(lambda _: None, request, FORM)

@@ -1,4 +1,4 @@
-"""Where clients of the Open Reward Standard call, and where that is here. Pure ASGI, inside the boundary.
+"""Maps the paths that clients of the Open Reward Standard call to those of Labs. Pure ASGI, inside the boundary.
 
 Clients drop the path of the address they are given, and ask at the root of the server. openreward and TRL also leave
 out the environment, which their header `X-Deployment` names. Both are put right before the routes are looked up.

@@ -40,7 +40,7 @@ class Event(NamedTuple):
 
 
 async def ended(work: Callable[[], Awaitable[Body]], request_id: str) -> Event:
-    """How the work ended: `end` with what it gave, or `error`. Never raises, and never makes a number of a failure."""
+    """The last event: `end` with what the work gave, or `error`. Never raises, nor makes a number of a failure."""
     try:
         return Event("end", json.dumps(await _patiently(work), separators=(",", ":")))
     except LabsError as error:

@@ -1,8 +1,8 @@
 """The tools of the Open Reward Standard: a tool call in, a turn of the episode out, and back.
 
 `reply` says something to the persona, `finish` says the last thing. Each tool of the scenario is a tool beside them;
-what the agent says in the same turn is its optional `message`. A call that cannot be played is an `Unplayable`, which
-the policy is told and which costs no turn. Input that does not fit a scenario's tool costs what it costs in every turn.
+what the agent says in the same turn is its optional `message`. A call that cannot be played is an `UnplayableCall`: the
+policy is told, and it costs no turn. Input that does not fit a scenario's tool costs what it costs in every turn.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _WORDS = {
 TERMINAL = {"name": FINISH, "arg": MESSAGE, "description": _OWN[FINISH]}
 
 
-class Unplayable(Exception):  # noqa: N818 (the word for this outcome)
+class UnplayableCall(Exception):  # noqa: N818 (the word for this outcome)
     """A call that no turn is made of, and why."""
 
     def __init__(self, reason: Reason, message: str) -> None:
@@ -61,7 +61,7 @@ def turn_of(call: Call, tools: Sequence[Shown]) -> TurnRequest:
     """The turn that a call stands for.
 
     Raises:
-        Unplayable: there is no such tool, or no message to say.
+        UnplayableCall: there is no such tool, or no message to say.
     """
     if call.name in _OWN:
         message = {"role": "assistant", "content": _words(call)}
@@ -69,7 +69,7 @@ def turn_of(call: Call, tools: Sequence[Shown]) -> TurnRequest:
     found = _named(tools).get(call.name)
     if found is None:
         known = ", ".join((*_OWN, *_named(tools)))
-        raise Unplayable("not_found", f"There is no such tool; there are: {known}.")
+        raise UnplayableCall("not_found", f"There is no such tool; there are: {known}.")
     given = _without_blanks(call.input, found["input_schema"].get("required", ()))
     said = given.pop(MESSAGE, "") if MESSAGE in _added(found) else ""
     uses = [{"name": found["id"], "input": given}]
@@ -77,7 +77,7 @@ def turn_of(call: Call, tools: Sequence[Shown]) -> TurnRequest:
 
 
 def outcome_of(turn: Body, episode: str) -> Body:
-    """What a turn gave, as clients read it; the reward is that of the whole conversation, at its end."""
+    """The outcome of a turn, as clients read it; the reward is that of the whole conversation, at its end."""
     finished: bool = turn["episode_complete"]
     texts = [turn["observation"]["content"]]
     texts += [f"The call of {each['name']} was not accepted: {each['message']}" for each in turn.get("tool_errors", ())]
@@ -124,7 +124,9 @@ def _without_blanks(given: Mapping[str, Any], required: Sequence[str]) -> dict[s
 def _words(call: Call) -> Any:
     unknown = sorted(set(call.input) - {MESSAGE})
     if unknown or not call.input.get(MESSAGE):
-        raise Unplayable("input_validation", f"{call.name} takes one argument, `{MESSAGE}`: text that is not empty.")
+        raise UnplayableCall(
+            "input_validation", f"{call.name} takes one argument, `{MESSAGE}`: text that is not empty."
+        )
     return call.input[MESSAGE]
 
 
@@ -132,4 +134,4 @@ def _message(message: Mapping[str, Any]) -> Message:
     try:
         return validate(Message, message)
     except InvalidRequest as error:
-        raise Unplayable("input_validation", in_a_line(error)) from None
+        raise UnplayableCall("input_validation", in_a_line(error)) from None

@@ -1,4 +1,4 @@
-"""What the Open Reward Standard's clients send and get: the bodies of `compat.ors`.
+"""Bodies that the Open Reward Standard's clients send and get, for `compat.ors`.
 
 Fields are those of the packages ors-sdk 0.1.0 and openreward 0.1.167. Bodies that are lists there are lists here.
 """
@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, RootModel
 
 from trainer_client.wire import MAX_TURNS, RequestModel, ResponseModel, Reward, SlugField
+from trainer_client.wire.episodes import Split as VariantSplit
 
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63, strict=True)]
 Index = Annotated[int, Field(ge=-(2**53), le=2**53, strict=True)]
@@ -32,7 +33,7 @@ class Splits(RootModel[list[Split]]):
 
 
 class Task(RequestModel):
-    """A scenario with a seed. A client may set the other two; what else it adds is its own."""
+    """A scenario with a seed. A client may set what is left; what else it adds is its own."""
 
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
 
@@ -41,6 +42,7 @@ class Task(RequestModel):
     seed: Seed
     max_turns: Annotated[int, Field(ge=1, le=MAX_TURNS, strict=True)] | None = None
     persona_slug: SlugField | None = None
+    split: VariantSplit | None = None
 
 
 class SplitCall(RequestModel):
@@ -63,7 +65,7 @@ class RangeCall(SplitCall):
 
 
 class TaskCount(ResponseModel):
-    """How many tasks a split has."""
+    """The number of tasks of a split."""
 
     num_tasks: int
     request_id: str
@@ -86,7 +88,7 @@ class SomeTasks(ResponseModel):
 
 
 class CreateCall(RequestModel):
-    """Which task a session plays: `task_spec`, or `split` and `index`. Secrets are not read."""
+    """The task that a session plays: `task_spec`, or `split` and `index`. Secrets are not read."""
 
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
 
@@ -120,7 +122,7 @@ class TextBlock(ResponseModel):
 
 
 class Prompt(RootModel[list[TextBlock]]):
-    """What the policy is told before it begins."""
+    """The prompt of the policy before it begins."""
 
 
 class ToolSpec(ResponseModel):
@@ -158,7 +160,7 @@ class Call(RequestModel):
 
 
 class Output(ResponseModel):
-    """What a tool call gave."""
+    """The output of a tool call."""
 
     blocks: list[TextBlock]
     metadata: dict[str, Any]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fastapi import Request
 
-from reward_server.api.context import Body, idempotency_key, services_of, while_connected, within
+from reward_server.api.context import Body, services_of, while_connected, within
 from reward_server.auth.lab import Lab
 from reward_server.errors import FieldProblem, InvalidRequest, JudgeFailed, ProviderFailed
 from reward_server.transcripts.weight import weight_of, weight_of_all
@@ -15,26 +15,29 @@ from trainer_client.wire import BatchItem, EvaluateRequest
 _FAILED = {kind.code for kind in (ProviderFailed, JudgeFailed)}
 
 
-async def scored(request: Request, lab: Lab, wanted: EvaluateRequest) -> Body:
-    """What POST /evaluate answers; raises what it raises."""
+async def scored(request: Request, lab: Lab, wanted: EvaluateRequest, key: str | None = None) -> Body:
+    """Score as POST /evaluate does; raises what it raises."""
     services = services_of(request)
     await services.compute.charge(lab, weight_of(wanted.messages), evaluations=1)
-    work = services.evaluations.evaluate(lab, wanted, idempotency_key(request))
+    work = services.evaluations.evaluate(lab, wanted, key)
     return await within(services.settings.request_deadline_s, while_connected(request, work))
 
 
-async def all_scored(request: Request, lab: Lab, wanted: Sequence[EvaluateRequest], field: str) -> list[Body]:
+async def all_scored(
+    request: Request, lab: Lab, wanted: Sequence[EvaluateRequest], field: str, key: str | None
+) -> list[Body]:
     """The same for several, all or none: these clients have no word for an item that failed.
 
     Args:
         field: the list of the request that the conversations came in; errors name its items.
+        key: its `Idempotency-Key`.
 
     Raises:
         JudgeFailed: a judge failed on one of them; the client may send the request again.
         InvalidRequest: one of them cannot be scored.
     """
     if len(wanted) == 1:
-        return [await scored(request, lab, wanted[0])]
+        return [await scored(request, lab, wanted[0], key)]
     if not wanted:
         return []
     services = services_of(request)
@@ -44,7 +47,7 @@ async def all_scored(request: Request, lab: Lab, wanted: Sequence[EvaluateReques
         for i, each in enumerate(wanted)
     ]
     content = [item.model_dump() for item in items]
-    work = services.evaluations.batch(lab, items, content, idempotency_key(request))
+    work = services.evaluations.batch(lab, items, content, key)
     body = await within(services.settings.batch_deadline_s, while_connected(request, work))
     problems = []
     for i, result in enumerate(body["results"]):

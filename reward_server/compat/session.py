@@ -1,4 +1,4 @@
-"""Which episode a client of a door is in, for clients that keep cookies and know no ids."""
+"""The episode of a client of a door, for clients that keep cookies and know no ids."""
 
 from __future__ import annotations
 

@@ -6,28 +6,28 @@ reward`. slime asks again after an error, ten times, and then stops the run with
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from fastapi import Query, Request, Response
+from fastapi import Query, Request
 from pydantic import BaseModel, ConfigDict, Field, RootModel
-from pydantic_core import to_json
 
-from reward_server.api.body import CONVERSATION
-from reward_server.api.context import API_PREFIX, Caller, body_as
-from reward_server.api.errors import json_response
-from reward_server.api.operation import Operation, operation
+from reward_server.api.access import for_keys
+from reward_server.api.answers import answers
+from reward_server.api.body import CONVERSATION, JsonBody
+from reward_server.api.context import API_PREFIX, Body, IdempotencyKey, answer
 from reward_server.api.router import Router
+from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import Scope
 from reward_server.compat import examples
 from reward_server.compat.scoring import scored
-from reward_server.compat.target import Label, Target, target_of, transcript, without_special_tokens
+from reward_server.compat.target import Label, TargetLabel, target_of, transcript, without_special_tokens
 from trainer_client.wire import EvaluateRequest, Message, RequestModel, ResponseModel, Reward
 
 router = Router(prefix=f"{API_PREFIX}/compat", tags=["doors"])
 
 
 class SlimeSample(RequestModel):
-    """What slime sends. Other fields are ignored."""
+    """A sample of slime. Other fields are ignored."""
 
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
 
@@ -57,21 +57,15 @@ class SlimeQuery(BaseModel):
     format: Literal["number", "dict"] = "number"
 
 
-@router.post("/slime")
-@operation(
-    Operation(
-        SlimeReply,
-        SlimeSample,
-        scopes=(Scope.SCORE,),
-        errors=(403, 404, 502),
-        request_example=examples.SLIME_REQUEST,
-        response_example=examples.SLIME_RESPONSE,
-        retryable=True,
-    )
-)
-async def slime_reward(request: Request, lab: Caller, query: Annotated[SlimeQuery, Query()]) -> Response:
+@router.post("/slime", response_model=SlimeReply, responses=answers(examples.SLIME_RESPONSE, 403, 404, 502))
+async def slime_reward(
+    request: Request,
+    lab: Annotated[Lab, for_keys(Scope.SCORE)],
+    sample: Annotated[SlimeSample, JsonBody(CONVERSATION, example=examples.SLIME_REQUEST)],
+    query: Annotated[SlimeQuery, Query()],
+    key: IdempotencyKey = None,
+) -> Body | float:
     """Score a reply as slime and miles ask for it."""
-    sample = await body_as(SlimeSample, request, CONVERSATION)
     target = _target(sample)
     wanted = EvaluateRequest(
         collection_slug=target.collection_slug,
@@ -79,14 +73,14 @@ async def slime_reward(request: Request, lab: Caller, query: Annotated[SlimeQuer
         messages=transcript(target, without_special_tokens(sample.response), "response"),
         reward_config=target.reward_config,
     )
-    result = await scored(request, lab, wanted)
+    result = await scored(request, lab, wanted, key)
     if query.format == "number":
-        return json_response(to_json(result["reward"]))
-    kept: dict[str, Any] = {name: result[name] for name in SlimeReward.model_fields if name in result}
-    return json_response(to_json({**kept, "request_id": request.state.request_id}))
+        reward: float = result["reward"]
+        return reward
+    return answer(request, result)
 
 
-def _target(sample: SlimeSample) -> Target:
+def _target(sample: SlimeSample) -> TargetLabel:
     target = target_of(sample.label, "label")
     if target.messages or isinstance(sample.prompt, str):
         return target

@@ -1,4 +1,4 @@
-"""What a data set's label says: which scenario a reply is for, and what was said before it."""
+"""Labels of a data set: which scenario a reply is for, and what was said before it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST_TOKEN = 40
 """Characters between the brackets of a special token."""
 
 
-class Target(RequestModel):
+class TargetLabel(RequestModel):
     """A label: the scenario, the conversation before the reply (agent lines as `assistant`), the reward asked for."""
 
     collection_slug: SlugField
@@ -27,17 +27,17 @@ class Target(RequestModel):
 
 
 Label = str | JsonObject
-"""`collection/scenario`, the JSON text of a `Target`, or a `Target`."""
+"""`collection/scenario`, the JSON text of a `TargetLabel`, or a `TargetLabel`."""
 
 
-def target_of(label: object, *loc: str | int) -> Target:
+def target_of(label: object, *loc: str | int) -> TargetLabel:
     """The target that a label names.
 
     Raises:
         InvalidRequest: it names none; `loc` says where it stands in the request.
     """
     try:
-        return validate(Target, _fields(label))
+        return validate(TargetLabel, _fields(label))
     except InvalidRequest as error:
         problems = [FieldProblem((*loc, *each.loc), each.msg) for each in error.errors]
         raise InvalidRequest(errors=problems or [FieldProblem(loc, HOW)]) from None
@@ -91,7 +91,7 @@ def without_special_tokens(reply: str) -> str:
     return reply[:end].strip()
 
 
-def transcript(target: Target, reply: str, *loc: str | int) -> list[Message]:
+def transcript(target: TargetLabel, reply: str, *loc: str | int) -> list[Message]:
     """The conversation of a target with this reply of the agent."""
     try:
         return [*target.messages, validate(Message, {"role": "assistant", "content": of_a_rollout(reply)})]

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import Request, Response
+from fastapi import Request
 from pydantic import ConfigDict, Field
 
-from reward_server.api.body import CONVERSATIONS, read_json, validate
-from reward_server.api.context import Body, Caller, answer, body_as, services_of
-from reward_server.api.operation import Operation, operation
+from reward_server.api.access import for_keys
+from reward_server.api.answers import answers
+from reward_server.api.body import CONVERSATIONS, JsonBody, read_json, validate
+from reward_server.api.context import Body, IdempotencyKey, answer, services_of
 from reward_server.api.router import Router
 from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import Scope
@@ -43,7 +44,7 @@ ALONE = RewardConfig(composite=Composite(combine="weighted_sum", parts=[Composit
 
 
 class PooledText(RequestModel):
-    """What verl sends. Other fields, such as `use_activation`, have no meaning here."""
+    """A request of verl. Other fields, such as `use_activation`, have no meaning here."""
 
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
 
@@ -97,48 +98,35 @@ class Embedded(ResponseModel):
     request_id: str
 
 
-@router.post("/classify")
-@operation(
-    Operation(
-        Classified,
-        PooledText,
-        scopes=(Scope.SCORE,),
-        errors=(403, 404, 502),
-        request_example=examples.POOLED,
-        response_example=examples.CLASSIFIED,
-        retryable=True,
-    )
-)
-async def vllm_classify(request: Request, lab: Caller) -> Response:
+@router.post("/classify", response_model=Classified, responses=answers(examples.CLASSIFIED, 403, 404, 502))
+async def vllm_classify(
+    request: Request,
+    lab: Annotated[Lab, for_keys(Scope.SCORE)],
+    wanted: Annotated[PooledText, JsonBody(CONVERSATIONS, example=examples.POOLED)],
+    key: IdempotencyKey = None,
+) -> Body:
     """Score conversations as clients of vLLM ask a reward model; all of a request or none."""
-    model, rewards = await _rewards(request, lab)
+    rewards = await _rewards(request, lab, wanted, key)
     data = [{"index": i, "label": "reward", "probs": [each], "num_classes": 1} for i, each in enumerate(rewards)]
-    return answer(request, _listed(request, "classify", model, data))
+    return answer(request, _listed(request, "classify", wanted.model, data))
 
 
-@router.post("/v1/embeddings")
-@operation(
-    Operation(
-        Embedded,
-        PooledText,
-        scopes=(Scope.SCORE,),
-        errors=(403, 404, 502),
-        request_example=examples.POOLED,
-        response_example=examples.EMBEDDED,
-        retryable=True,
-    )
-)
-async def vllm_embeddings(request: Request, lab: Caller) -> Response:
+@router.post("/v1/embeddings", response_model=Embedded, responses=answers(examples.EMBEDDED, 403, 404, 502))
+async def vllm_embeddings(
+    request: Request,
+    lab: Annotated[Lab, for_keys(Scope.SCORE)],
+    wanted: Annotated[PooledText, JsonBody(CONVERSATIONS, example=examples.POOLED)],
+    key: IdempotencyKey = None,
+) -> Body:
     """Score conversations as clients of SGLang ask a reward model; all of a request or none."""
-    model, rewards = await _rewards(request, lab)
+    rewards = await _rewards(request, lab, wanted, key)
     data = [{"index": i, "object": "embedding", "embedding": [each]} for i, each in enumerate(rewards)]
-    return answer(request, _listed(request, "embd", model, data))
+    return answer(request, _listed(request, "embd", wanted.model, data))
 
 
-async def _rewards(request: Request, lab: Lab) -> tuple[str, list[float]]:
-    asked = await body_as(PooledText, request, CONVERSATIONS)
-    results = await all_scored(request, lab, requests_of(asked), "input")
-    return asked.model, [result["reward"] for result in results]
+async def _rewards(request: Request, lab: Lab, wanted: PooledText, key: str | None) -> list[float]:
+    results = await all_scored(request, lab, requests_of(wanted), "input", key)
+    return [result["reward"] for result in results]
 
 
 def requests_of(asked: PooledText) -> list[EvaluateRequest]:

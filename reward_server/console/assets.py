@@ -37,7 +37,7 @@ def content(name: str) -> bytes:
 
 @cache
 def url(name: str) -> str:
-    """Where a page finds a file."""
+    """The URL of a file for pages."""
     return f"{PATH}/{name}?v={hashlib.sha256(content(name)).hexdigest()[:16]}"
 
 

@@ -1,4 +1,4 @@
-"""Who is looking at which pair at this moment, so that two people who label at once do not meet the same one.
+"""Claims on pairs that somebody looks at, so that two people who label at once do not meet the same one.
 
 In this process alone, and for ten minutes: a claim that is lost, as with a restart, costs a pair that is labelled
 twice, which agreement between people is measured on anyway.
@@ -22,7 +22,7 @@ class Claims:
     _skipped: OrderedDict[str, None] = field(default_factory=OrderedDict)
 
     def is_free(self, pair: str, person: str, now: datetime) -> bool:
-        """Whether nobody else looks at it."""
+        """True if nobody else looks at it."""
         holder, until = self._held.get(pair, (person, now))
         return holder == person or until <= now
 
@@ -45,5 +45,5 @@ class Claims:
             self._skipped.popitem(last=False)
 
     def is_skipped(self, pair: str, person: str) -> bool:
-        """Whether this person skipped it."""
+        """True if this person skipped it."""
         return f"{person}\n{pair}" in self._skipped

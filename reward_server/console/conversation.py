@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCallView:
     """A tool call of the agent, and what the server said to it."""
 
     name: str
@@ -26,12 +26,12 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TurnView:
     """An agent turn and the persona's answer to it."""
 
     number: int
     agent: str
-    calls: Sequence[Call]
+    calls: Sequence[ToolCallView]
     persona: str | None
     reward: float | None = None
     delta: float | None = None
@@ -41,11 +41,11 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class ConversationView:
     """All of it."""
 
     opening: str
-    turns: Sequence[Turn]
+    turns: Sequence[TurnView]
 
     @property
     def reward(self) -> float | None:
@@ -53,7 +53,7 @@ class Conversation:
         return next((turn.reward for turn in reversed(self.turns) if turn.reward is not None), None)
 
     @property
-    def last(self) -> Turn | None:
+    def last(self) -> TurnView | None:
         """The last turn."""
         return self.turns[-1] if self.turns else None
 
@@ -72,36 +72,36 @@ class Conversation:
         return {"kind": "line", "x": [0, *(turn.number for turn in scored)], "lines": lines, "unit": "turn"}
 
     def words(self) -> int:
-        """What the agent said, in words."""
+        """The number of words that the agent said."""
         return sum(len(turn.agent.split()) for turn in self.turns)
 
 
-async def of_episode(visit: Visit, body: Json) -> Conversation:
+async def of_episode(visit: Visit, body: Json) -> ConversationView:
     """The conversation of an episode that this visitor was given by `EpisodeService.get`."""
     async with visit.services.store.reading() as unit:
         rows = await unit.episodes.turns(visit.lab.lab_id, body["episode_id"])
-    return Conversation(body["messages"][0]["content"], [_turn(visit, row) for row in rows])
+    return ConversationView(body["messages"][0]["content"], [_turn(visit, row) for row in rows])
 
 
-def of_messages(messages: Sequence[Json], agent_role: str) -> Conversation:
+def of_messages(messages: Sequence[Json], agent_role: str) -> ConversationView:
     """The conversation of messages that a client sent to be scored."""
     spoken = [each for each in messages if each["role"] in ("user", "assistant")]
     opening: list[str] = []
-    turns: list[Turn] = []
+    turns: list[TurnView] = []
     for message in spoken:
         text = message.get("content") or ""
         if message["role"] == agent_role:
-            turns.append(Turn(len(turns) + 1, text, _calls(message), None))
+            turns.append(TurnView(len(turns) + 1, text, _calls(message), None))
         elif not turns:
             opening.append(text)
         else:
             last = turns[-1]
             said = text if last.persona is None else f"{last.persona}\n{text}"
-            turns[-1] = Turn(last.number, last.agent, last.calls, said)
-    return Conversation("\n".join(opening), turns)
+            turns[-1] = TurnView(last.number, last.agent, last.calls, said)
+    return ConversationView("\n".join(opening), turns)
 
 
-def scored_at_the_end(talk: Conversation, answer: Json) -> Conversation:
+def scored_at_the_end(talk: ConversationView, answer: Json) -> ConversationView:
     """A conversation that was scored as a whole: what it came to stands at its last turn."""
     if not talk.turns:
         return talk
@@ -112,14 +112,14 @@ def scored_at_the_end(talk: Conversation, answer: Json) -> Conversation:
         breakdown=answer.get("score_breakdown", {}),
         capped_by=answer.get("capped_by", ()),
     )
-    return Conversation(talk.opening, [*talk.turns[:-1], last])
+    return ConversationView(talk.opening, [*talk.turns[:-1], last])
 
 
-def _turn(visit: Visit, row: TurnRow) -> Turn:
+def _turn(visit: Visit, row: TurnRow) -> TurnView:
     answer = for_key(visit.lab, row.answer)
     errors = {each["name"]: each["message"] for each in answer.get("tool_errors", ())}
     is_scored = "scores" in answer or row.scores is not None or row.reward > 0
-    return Turn(
+    return TurnView(
         number=row.turn,
         agent=row.agent_content,
         calls=_calls({"tool_calls": row.tool_calls}, errors),
@@ -132,7 +132,7 @@ def _turn(visit: Visit, row: TurnRow) -> Turn:
     )
 
 
-def _calls(message: Json, errors: Mapping[str, str] | None = None) -> list[Call]:
+def _calls(message: Json, errors: Mapping[str, str] | None = None) -> list[ToolCallView]:
     known = errors or {}
     found = message.get("tool_calls") or ()
-    return [Call(each["name"], each.get("input") or {}, known.get(each["name"])) for each in found]
+    return [ToolCallView(each["name"], each.get("input") or {}, known.get(each["name"])) for each in found]

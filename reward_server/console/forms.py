@@ -1,4 +1,4 @@
-"""What a form brings: fields of `application/x-www-form-urlencoded`, within limits, without NUL."""
+"""Reads forms: fields of `application/x-www-form-urlencoded`, within limits, without NUL."""
 
 from __future__ import annotations
 

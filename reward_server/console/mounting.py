@@ -26,7 +26,7 @@ MODULES = (play, authoring, reading, charts, labelling, ranking, jobs, training,
 
 
 def routes() -> Iterator[BaseRoute]:
-    """What the app serves at /console."""
+    """The routes that the app serves at /console."""
     yield from assets.router.routes
     for module in MODULES:
         yield from module.pages.routes

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reward_server.api.operation import operation_of
+from reward_server.api.access import access_of
 from reward_server.api.routes import (
     agents,
     episodes,
@@ -24,7 +24,7 @@ from reward_server.auth.scopes import Scope
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MenuEntry:
     """A line of the menu, for keys with one of the scopes."""
 
     name: str
@@ -36,20 +36,20 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class MenuGroup:
     """Lines that belong together."""
 
     name: str
-    entries: tuple[Entry, ...]
+    entries: tuple[MenuEntry, ...]
 
 
-def _entry(name: str, path: str, like: Callable[..., Any], *also: str) -> Entry:
-    return Entry(name, path, operation_of(like).scopes, also)
+def _entry(name: str, path: str, like: Callable[..., Any], *also: str) -> MenuEntry:
+    return MenuEntry(name, path, access_of(like).scopes, also)
 
 
 GROUPS = (
-    Group("Play", (_entry("Try it", "/console", episodes.create_episode, "/console/scenarios", "/console/play"),)),
-    Group(
+    MenuGroup("Play", (_entry("Try it", "/console", episodes.create_episode, "/console/scenarios", "/console/play"),)),
+    MenuGroup(
         "Read",
         (
             _entry("Episodes", "/console/episodes", episodes.list_episodes, "/console/compare"),
@@ -57,7 +57,7 @@ GROUPS = (
             _entry("Charts", "/console/charts", episodes.list_episodes),
         ),
     ),
-    Group(
+    MenuGroup(
         "Judge",
         (
             _entry("Leaderboard", "/console/leaderboard", agents.read_leaderboard),
@@ -65,7 +65,7 @@ GROUPS = (
             _entry("Judges and people", "/console/agreement", preferences.preference_agreement),
         ),
     ),
-    Group(
+    MenuGroup(
         "Run",
         (
             _entry("Jobs", "/console/jobs", jobs.list_jobs),
@@ -74,7 +74,7 @@ GROUPS = (
             _entry("Webhooks", "/console/webhooks", webhooks.list_webhooks),
         ),
     ),
-    Group(
+    MenuGroup(
         "Operate",
         (
             _entry("Health", "/console/health", labs.read_usage),
@@ -86,16 +86,16 @@ GROUPS = (
 )
 
 
-def menu(lab: Lab, path: str) -> list[Group]:
-    """What this key may open; the entry that leads to where the visitor is is marked."""
+def menu(lab: Lab, path: str) -> list[MenuGroup]:
+    """The pages that this key may open; the entry that leads to where the visitor is is marked."""
     return [
-        Group(group.name, entries)
+        MenuGroup(group.name, entries)
         for group in GROUPS
         if (entries := tuple(_marked(each, path) for each in group.entries if not lab.scopes.isdisjoint(each.scopes)))
     ]
 
 
-def _marked(entry: Entry, path: str) -> Entry:
+def _marked(entry: MenuEntry, path: str) -> MenuEntry:
     below = [each for each in (entry.path, *entry.also) if each != "/console"]
     is_here = path == entry.path or any(path == each or path.startswith(f"{each}/") for each in below)
     return replace(entry, is_here=is_here)

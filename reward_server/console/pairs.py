@@ -34,7 +34,7 @@ Source = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ConversationPair:
     """Two conversations of one scenario, in the order in which they are stored."""
 
     key: str
@@ -48,14 +48,14 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """What was said of pairs so far."""
+    """The labels of pairs so far."""
 
     by_pair: Mapping[str, Mapping[str, str]]
     """Pair -> person -> the digest of the side that is better; empty for a tie."""
     rows: Sequence[PreferenceRow]
 
     def people(self) -> list[tuple[str, int]]:
-        """Who labelled, and how much; the busiest first."""
+        """The people who labelled, and how much; the busiest first."""
         return Counter(row.labeller or "nobody by name" for row in self.rows).most_common()
 
     def agreement(self, one: str, other: str) -> tuple[int, int]:
@@ -87,7 +87,7 @@ async def labels_of(visit: Visit) -> Labels:
     return Labels(found, rows)
 
 
-async def candidates(visit: Visit, labels: Labels, person: str, *, overlap: bool) -> AsyncIterator[Pair]:
+async def candidates(visit: Visit, labels: Labels, person: str, *, overlap: bool) -> AsyncIterator[ConversationPair]:
     """Pairs for this person: those of comparisons first, then couples of episodes, which are in no fixed order."""
     count = sum(person in said for said in labels.by_pair.values())
     if count % GOLD_EVERY == GOLD_EVERY - 1:
@@ -100,7 +100,7 @@ async def candidates(visit: Visit, labels: Labels, person: str, *, overlap: bool
             yield pair
 
 
-async def _all(visit: Visit) -> AsyncIterator[Pair]:
+async def _all(visit: Visit) -> AsyncIterator[ConversationPair]:
     lab = visit.lab
     async with visit.services.store.reading() as unit:
         compared = await unit.comparisons.page(lab.lab_id, MOST_COMPARISONS, collections=lab.collections)
@@ -116,7 +116,7 @@ async def _all(visit: Visit) -> AsyncIterator[Pair]:
             yield pair
 
 
-async def found_again(visit: Visit, source: Source) -> Pair | None:
+async def found_again(visit: Visit, source: Source) -> ConversationPair | None:
     """The pair that came from there; None where it is there no more."""
     kind, one, other = source
     lab_id = visit.lab.lab_id
@@ -130,7 +130,7 @@ async def found_again(visit: Visit, source: Source) -> Pair | None:
     return None if row is None else _of_row(row)
 
 
-async def _of_episodes(visit: Visit, couples_of: Sequence[tuple[str, str]]) -> list[Pair]:
+async def _of_episodes(visit: Visit, couples_of: Sequence[tuple[str, str]]) -> list[ConversationPair]:
     ids = [each for couple in couples_of for each in couple]
     async with visit.services.store.reading() as unit:
         episodes = await unit.episodes.named(visit.lab.lab_id, ids)
@@ -141,7 +141,7 @@ async def _of_episodes(visit: Visit, couples_of: Sequence[tuple[str, str]]) -> l
         if one in episodes and other in episodes:
             a, b = (_spoken(episodes[each], turns[each]) for each in (one, other))
             where = episodes[one].collection, episodes[one].scenario
-            made.append(Pair(key_of(a, b), *where, a, b, "assistant", ("episodes", one, other)))
+            made.append(ConversationPair(key_of(a, b), *where, a, b, "assistant", ("episodes", one, other)))
     return [pair for pair in made if digest(pair.a) != digest(pair.b)]
 
 
@@ -155,10 +155,10 @@ def _spoken(episode: EpisodeRow, turns: Sequence[TurnRow]) -> list[Json]:
     return found
 
 
-def _of_row(row: ComparisonRow | PreferenceRow) -> Pair:
+def _of_row(row: ComparisonRow | PreferenceRow) -> ConversationPair:
     if isinstance(row, ComparisonRow) or row.comparison_id is not None:
         source: Source = ("comparison", row.comparison_id or "", "")
     else:
         source = ("label", row.preference_id, "")
     key = key_of(row.messages_a, row.messages_b)
-    return Pair(key, row.collection, row.scenario, row.messages_a, row.messages_b, row.agent_role, source)
+    return ConversationPair(key, row.collection, row.scenario, row.messages_a, row.messages_b, row.agent_role, source)

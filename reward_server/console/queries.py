@@ -1,4 +1,4 @@
-"""What the pages of lists take in their query: empty fields of a form are left out, the rest is checked."""
+"""Queries of the pages of lists: empty fields of a form are left out, the rest is checked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reward_server.api.body import validate
 from reward_server.api.paging import plain_text
 from reward_server.api.query import QueryModel
 from reward_server.console.visit import Visit
-from reward_server.store.browsing import Order, Wanted
+from reward_server.store.browsing import BrowseFilter, Order
 from reward_server.store.records import EpisodeStatus, EvaluationSource
 
 M = TypeVar("M", bound=BaseModel)
@@ -23,7 +23,7 @@ MOST_SKIPPED = 5_000
 
 
 class Filter(QueryModel):
-    """What is looked for in a list of conversations."""
+    """The conditions on a list of conversations."""
 
     scenario: Text = ""
     """`collection/scenario`, or a collection alone."""
@@ -40,10 +40,10 @@ class Filter(QueryModel):
     cursor: Annotated[str, Field(max_length=400)] | None = None
     skip: Annotated[int, Field(ge=0, le=MOST_SKIPPED)] = 0
 
-    def wanted(self, visit: Visit) -> Wanted:
+    def wanted(self, visit: Visit) -> BrowseFilter:
         """The same for the store; only what this visitor may see. Who may not see caps may not search by them."""
         collection, _, scenario = self.scenario.partition("/")
-        return Wanted(
+        return BrowseFilter(
             collections=collections_asked_for(visit.lab, collection or None),
             scenario=scenario or None,
             agent_id=self.agent or None,

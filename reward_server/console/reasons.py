@@ -20,7 +20,7 @@ LEAST_QUOTE = 3
 
 @dataclass(frozen=True, slots=True)
 class Reasons:
-    """What was found, or why nothing could be."""
+    """The reasons that were found, or why there are none."""
 
     insight: Insight | None
     problem: str = ""
@@ -32,7 +32,7 @@ class Reasons:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class CitedText:
     """A part of a text; whether a judge cited it."""
 
     text: str
@@ -63,18 +63,18 @@ async def reasons_of(
     return Reasons(insight)
 
 
-def marked(text: str, quotes: Sequence[str]) -> list[Piece]:
+def marked(text: str, quotes: Sequence[str]) -> list[CitedText]:
     """The text in pieces, those that were cited apart; quotes are found whatever their white space and case."""
     spans = sorted(span for quote in quotes for span in _spans(text, quote))
-    pieces: list[Piece] = []
+    pieces: list[CitedText] = []
     at = 0
     for start, stop in spans:
         if stop <= at:
             continue
         begin = max(start, at)
-        pieces += [Piece(text[at:begin], False)] * (begin > at) + [Piece(text[begin:stop], True)]
+        pieces += [CitedText(text[at:begin], False)] * (begin > at) + [CitedText(text[begin:stop], True)]
         at = stop
-    return [*pieces, Piece(text[at:], False)] if at < len(text) else pieces
+    return [*pieces, CitedText(text[at:], False)] if at < len(text) else pieces
 
 
 def _spans(text: str, quote: str) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""How a page is asked for: each stands for a call of the API, and lets in whoever may make that call.
+"""Routing of pages: each stands for a call of the API, and lets in whoever may make that call.
 
 A page is admitted and counted as its call is: key or token, scopes, rate, places, room, audit log. What goes wrong
 becomes a page; who has no key, or has one no more, is sent to enter one and then back to where they wanted to go.
@@ -14,7 +14,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 from starlette.types import Receive, Scope, Send
 
-from reward_server.api.operation import Operation, operation, operation_of
+from reward_server.api.access import Access, access_of, declare
 from reward_server.console import view
 from reward_server.console.visit import visit_of
 from reward_server.errors import LabsError, NotReady, Unauthenticated
@@ -57,12 +57,12 @@ class Pages(APIRouter):
     def __init__(self) -> None:
         super().__init__(prefix=ROOT, route_class=PageRoute, include_in_schema=False)
 
-    def read(self, path: str, *, like: Call | Operation) -> Callable[[Page], Page]:
+    def read(self, path: str, *, like: Call | Access) -> Callable[[Page], Page]:
         """A page that shows something: for whoever may make the call `like`."""
         return self._of("GET", path, like)
 
-    def change(self, path: str, *, like: Call | Operation) -> Callable[[Page], Page]:
-        """What a form of a page does: for whoever may make the call `like`."""
+    def change(self, path: str, *, like: Call | Access) -> Callable[[Page], Page]:
+        """Register the handler of a page's form: for whoever may make the call `like`."""
         return self._of("POST", path, like)
 
     def for_all(self, method: str, path: str) -> Callable[[Page], Page]:
@@ -75,11 +75,11 @@ class Pages(APIRouter):
 
         return add
 
-    def _of(self, method: str, path: str, like: Call | Operation) -> Callable[[Page], Page]:
-        declared = like if isinstance(like, Operation) else operation_of(like)
+    def _of(self, method: str, path: str, like: Call | Access) -> Callable[[Page], Page]:
+        declared = like if isinstance(like, Access) else access_of(like)
 
         def add(page: Page) -> Page:
-            operation(declared)(page)
+            declare(page, declared)
             self._add(method, path, page)
             return page
 
@@ -96,7 +96,7 @@ class Pages(APIRouter):
 
 
 def _login_for(request: Request) -> str:
-    """Where to enter a key, and where to go on with it."""
+    """The URL at which to enter a key, and where to go on with it."""
     if request.method != "GET":
         return LOGIN
     wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")

@@ -1,4 +1,4 @@
-"""What a browser carries: a sealed cookie with the key that was entered, and the token that changes have to bring.
+"""The session of a browser: a sealed cookie with the key that was entered, and the token that changes have to bring.
 
 The cookie is all there is of a session: nothing is stored, so any replica opens it, and a restart ends none. It is
 sealed with AES-256-GCM under a key that HKDF-SHA256 derives from the server's pepper. The key in it is verified in each
@@ -33,7 +33,7 @@ _VALUE = b"labs console value 1"
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class BrowserSession:
     """One browser, from the first page to the last."""
 
     key: str | None = field(repr=False)
@@ -54,17 +54,17 @@ class Sessions:
     def __repr__(self) -> str:
         return "<Sessions>"
 
-    def begin(self, now: datetime, key: str | None = None) -> Session:
+    def begin(self, now: datetime, key: str | None = None) -> BrowserSession:
         """A new session."""
-        return Session(key, secrets.token_urlsafe(16), int(now.timestamp()))
+        return BrowserSession(key, secrets.token_urlsafe(16), int(now.timestamp()))
 
-    def seal(self, session: Session) -> str:
+    def seal(self, session: BrowserSession) -> str:
         """The session as the value of a cookie."""
         nonce = os.urandom(_NONCE_BYTES)
         text = json.dumps([session.key, session.mark, session.begun_s]).encode()
         return base64.urlsafe_b64encode(nonce + self._cipher.encrypt(nonce, text, _BOUND_TO)).decode()
 
-    def open(self, sealed: str, now: datetime) -> Session | None:
+    def open(self, sealed: str, now: datetime) -> BrowserSession | None:
         """The session of a cookie; None for one that has run out, or that this server did not make."""
         try:
             whole = base64.urlsafe_b64decode(sealed)
@@ -73,7 +73,7 @@ class Sessions:
             return None
         key, mark, begun_s = json.loads(text)
         age_s = now.timestamp() - begun_s
-        return Session(key, mark, begun_s) if age_s < LIFETIME_S else None
+        return BrowserSession(key, mark, begun_s) if age_s < LIFETIME_S else None
 
     def seal_value(self, value: object) -> str:
         """A JSON value that a page carries and brings back, and that nobody can read in it."""
@@ -90,12 +90,12 @@ class Sessions:
         except (binascii.Error, InvalidTag, ValueError):
             return None
 
-    def token(self, session: Session) -> str:
-        """What a form of this session has to bring."""
+    def token(self, session: BrowserSession) -> str:
+        """The token that a form of this session has to bring."""
         return hmac.digest(self._token_key, session.mark.encode(), hashlib.sha256).hex()
 
-    def is_token(self, session: Session, given: str) -> bool:
-        """Whether a form is one that this session was given."""
+    def is_token(self, session: BrowserSession, given: str) -> bool:
+        """True if a form is one that this session was given."""
         return hmac.compare_digest(self.token(session).encode(), given.encode(errors="replace"))
 
 

@@ -25,8 +25,8 @@ class Snippet:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Whose scenario is meant, at which server."""
+class SnippetTarget:
+    """The scenario and the server that code is about."""
 
     url: str
     collection: str
@@ -40,19 +40,19 @@ class Place:
 
     @property
     def client(self) -> str:
-        """How the Python client is made."""
+        """The line that makes the Python client."""
         key = f', api_key="{KEY}"' if self.needs_key else ""
         return f'from trainer_client import LabsClient\n\nclient = LabsClient("{self.url}"{key})'
 
     @property
     def openai(self) -> str:
-        """How the OpenAI client is made."""
+        """The line that makes the OpenAI client."""
         key = KEY if self.needs_key else "none"
         return f'from openai import OpenAI\n\nclient = OpenAI(base_url="{self.url}/v1", api_key="{key}")'
 
 
-def to_begin(place: Place) -> list[Snippet]:
-    """How to begin an episode and send a first message."""
+def to_begin(place: SnippetTarget) -> list[Snippet]:
+    """The code that begins an episode and sends a first message."""
     body = json.dumps({"collection_slug": place.collection, "scenario_slug": place.scenario})
     said = json.dumps({"messages": [{"role": "user", "content": "Hello! What can I do for you?"}]})
     post = f"curl -s{place.curl_key} -H 'Content-Type: application/json'"
@@ -82,8 +82,8 @@ def to_begin(place: Place) -> list[Snippet]:
     ]
 
 
-def to_score(place: Place, messages: Sequence[Json]) -> list[Snippet]:
-    """How to have exactly this conversation scored."""
+def to_score(place: SnippetTarget, messages: Sequence[Json]) -> list[Snippet]:
+    """The code that scores exactly this conversation."""
     body = {"collection_slug": place.collection, "scenario_slug": place.scenario, "messages": messages}
     listed = _python(messages)
     return [

@@ -20,8 +20,8 @@ LONG_TEXT = 80
 """Characters: a field for longer text has several lines."""
 
 
-class Tool(Protocol):
-    """What is public of a tool."""
+class ToolForm(Protocol):
+    """The public part of a tool."""
 
     @property
     def id(self) -> str:
@@ -32,8 +32,8 @@ class Tool(Protocol):
         """The JSON schema of a call's input."""
 
 
-class Kind(StrEnum):
-    """How a field is entered."""
+class FieldKind(StrEnum):
+    """The kind of input of a field."""
 
     CHOICE = "choice"
     LINE = "line"
@@ -50,7 +50,7 @@ class Field:
     """A field of a tool's form."""
 
     name: str
-    kind: Kind
+    kind: FieldKind
     is_required: bool
     description: str = ""
     options: tuple[str, ...] = ()
@@ -59,21 +59,21 @@ class Field:
     length: int | None = None
 
 
-def fields_of(tool: Tool) -> list[Field]:
+def fields_of(tool: ToolForm) -> list[Field]:
     """The fields of a tool's input."""
     schema = tool.input_schema
     required = set(schema.get("required", ()))
     return [_field(name, part, name in required) for name, part in schema.get("properties", {}).items()]
 
 
-def input_of(tool: Tool, form: Form) -> Json:
-    """What was entered for a tool; fields that were left empty are left out.
+def input_of(tool: ToolForm, form: Form) -> Json:
+    """The input that was entered for a tool; fields that were left empty are left out.
 
     Raises:
         InvalidRequest: a number is none, or what should be JSON is none.
     """
     entered = ((field, form.text(f"{tool.id}.{field.name}")) for field in fields_of(tool))
-    return {field.name: _value(field, text) for field, text in entered if text.strip() or field.kind is Kind.YES}
+    return {field.name: _value(field, text) for field, text in entered if text.strip() or field.kind is FieldKind.YES}
 
 
 def _field(name: str, schema: Mapping[str, Any], is_required: bool) -> Field:
@@ -82,7 +82,7 @@ def _field(name: str, schema: Mapping[str, Any], is_required: bool) -> Field:
     return Field(
         name=name,
         kind=kind,
-        is_required=is_required and kind is not Kind.YES,
+        is_required=is_required and kind is not FieldKind.YES,
         description=str(schema.get("description", "")),
         options=tuple(map(str, options or ())),
         least=schema.get("minimum"),
@@ -91,26 +91,28 @@ def _field(name: str, schema: Mapping[str, Any], is_required: bool) -> Field:
     )
 
 
-def _kind(schema: Mapping[str, Any]) -> Kind:
+def _kind(schema: Mapping[str, Any]) -> FieldKind:
     options, of = schema.get("enum"), schema.get("type")
     if options and all(isinstance(each, str) for each in options):
-        return Kind.CHOICE
+        return FieldKind.CHOICE
     if of == "string":
-        return Kind.TEXT if schema.get("maxLength", LONG_TEXT + 1) > LONG_TEXT else Kind.LINE
+        return FieldKind.TEXT if schema.get("maxLength", LONG_TEXT + 1) > LONG_TEXT else FieldKind.LINE
     if of == "array" and schema.get("items", {}).get("type") == "string":
-        return Kind.LINES
-    return {"number": Kind.NUMBER, "integer": Kind.WHOLE, "boolean": Kind.YES}.get(str(of), Kind.JSON)
+        return FieldKind.LINES
+    return {"number": FieldKind.NUMBER, "integer": FieldKind.WHOLE, "boolean": FieldKind.YES}.get(
+        str(of), FieldKind.JSON
+    )
 
 
 def _value(field: Field, text: str) -> Any:
-    if field.kind is Kind.YES:
+    if field.kind is FieldKind.YES:
         return text == "on"
-    if field.kind is Kind.LINES:
+    if field.kind is FieldKind.LINES:
         return [line.strip() for line in text.splitlines() if line.strip()]
-    if field.kind in (Kind.NUMBER, Kind.WHOLE, Kind.JSON):
+    if field.kind in (FieldKind.NUMBER, FieldKind.WHOLE, FieldKind.JSON):
         try:
-            return int(text) if field.kind is Kind.WHOLE else json.loads(text)
+            return int(text) if field.kind is FieldKind.WHOLE else json.loads(text)
         except ValueError:
-            told = "Must be JSON." if field.kind is Kind.JSON else "Must be a number."
+            told = "Must be JSON." if field.kind is FieldKind.JSON else "Must be a number."
             raise InvalidRequest(errors=[FieldProblem((field.name,), told)]) from None
     return text

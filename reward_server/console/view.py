@@ -65,7 +65,7 @@ def plain(request: Request, template: str, *, status: int = 200, **context: Any)
 
 
 def failed(request: Request, error: LabsError) -> Response:
-    """What went wrong, as a page, or as a line for the page that asked."""
+    """The error as a page, or as a line for the page that asked."""
     status = status_of(error)
     message = LabsError.default_message if status == 500 else error.message
     problems = error.errors if isinstance(error, InvalidRequest) else ()

@@ -12,7 +12,7 @@ from reward_server.api.credentials import Credentials
 from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
 from reward_server.auth.pepper import pepper_of
 from reward_server.console.forms import Form, form_of
-from reward_server.console.session import COOKIE, Session, Sessions
+from reward_server.console.session import COOKIE, BrowserSession, Sessions
 from reward_server.errors import Forbidden
 
 _STATE = "console_sessions"
@@ -28,7 +28,7 @@ class Visit:
     request: Request
     services: Services
     sessions: Sessions
-    session: Session
+    session: BrowserSession
     is_new: bool
     """Whether the browser has to be given the cookie of the session."""
     lab: Lab
@@ -36,12 +36,12 @@ class Visit:
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody needs a key (development mode)."""
+        """True if nobody needs a key (development mode)."""
         return self.lab is DEVELOPMENT_LAB
 
     @property
     def sees_why(self) -> bool:
-        """Whether this visitor may read what a reward rests on.
+        """True if this visitor may read what a reward rests on.
 
         A key with full scores may. Without keys, who asks is who runs the server and has the scenarios on disk.
         """
@@ -49,12 +49,12 @@ class Visit:
 
     @property
     def is_partial(self) -> bool:
-        """Whether a part of a page is asked for, to be put into it."""
+        """True if a part of a page is asked for, to be put into it."""
         return self.request.headers.get("hx-request") == "true"
 
     @property
     def token(self) -> str:
-        """What the forms of this page bring."""
+        """The token that the forms of this page bring."""
         return self.sessions.token(self.session)
 
 

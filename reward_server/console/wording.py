@@ -1,4 +1,4 @@
-"""How values read on a page: numbers, moments, sizes, names. Filters of the templates."""
+"""Wording of values on a page: numbers, moments, sizes, names. Filters of the templates."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def duration(seconds: float | None) -> str:
 
 
 def shown(text: str) -> str:
-    """What was said, with what nobody would see made visible: control characters, and those that turn text around."""
+    """The text, with what nobody would see made visible: control characters, and those that turn text around."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(_visible(each) for each in text)

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Literal
 
 from reward_server.clock import Clock, SystemClock
-from reward_server.decisions.kept import Kept
+from reward_server.decisions.kept import DecisionCache
 from reward_server.decisions.local import Cosine, LocalDecisions
 from reward_server.decisions.model import DecisionModel
-from reward_server.decisions.questions import DecisionProvider, Predicate
+from reward_server.decisions.questions import DecisionProvider, YesNoQuestion
 from reward_server.errors import ConfigurationError
 from reward_server.llm.budget import Ledger
 from reward_server.llm.build import NO_KEY, budget_of, check_url, checked_key, limits_of
-from reward_server.llm.caller import Meter
+from reward_server.llm.caller import CallMeter
 from reward_server.settings import Settings
 
 For = Literal["reader", "judges"]
@@ -24,10 +24,10 @@ def decision_model(
     settings: Settings,
     use: For,
     cosine: tuple[Cosine, str],
-    kept: Kept | None = None,
+    kept: DecisionCache | None = None,
     ledger: Ledger | None = None,
     *,
-    meter: Meter | None = None,
+    meter: CallMeter | None = None,
     clock: Clock | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> DecisionModel | None:
@@ -87,6 +87,6 @@ async def ping(model: DecisionModel) -> float:
     Raises:
         LlmFailed: it gave no answer.
     """
-    asked = {"ready": Predicate("Is the door described as open?")}
+    asked = {"ready": YesNoQuestion("Is the door described as open?")}
     found = await model.decide({"text": "The door is open."}, asked, lab_id="operator")
     return found["ready"].yes

@@ -13,13 +13,23 @@ from typing import Any
 
 import openai
 
-from reward_server.decisions.questions import NO, YES, Choice, Outcome, Predicate, Reply, Request, Typed, Undecided
+from reward_server.decisions.questions import (
+    NO,
+    YES,
+    ChoiceQuestion,
+    DecisionReply,
+    Outcome,
+    Request,
+    Typed,
+    Undecided,
+    YesNoQuestion,
+)
 from reward_server.decisions.reading import distribution
-from reward_server.llm.base import FailureKind, LlmFailed, Usage
+from reward_server.llm.base import FailureKind, LlmFailed, TokenUsage
 from reward_server.llm.transport import (
     MAX_BODY_BYTES,
-    Progress,
-    Refusal,
+    AttemptProgress,
+    RefusedResponse,
     attempt,
     bound_error_body,
     count,
@@ -70,16 +80,16 @@ class ChatDecisions:
     def __repr__(self) -> str:
         return f"<ChatDecisions {self.model}>"
 
-    async def complete(self, question: Request, timeout_s: float) -> Reply:
+    async def complete(self, question: Request, timeout_s: float) -> DecisionReply:
         """One attempt; raises `LlmFailed`, with `retry_after_s` 0 where leaving out the constraint may help."""
         constrained, refused = self._constrains, False
 
-        def refusal_of(error: Exception) -> Refusal | None:
+        def refusal_of(error: Exception) -> RefusedResponse | None:
             nonlocal refused
             refused = constrained and isinstance(error, (openai.BadRequestError, openai.UnprocessableEntityError))
             return refusal_of_openai(error, told=refused)
 
-        async def send(progress: Progress) -> Reply:
+        async def send(progress: AttemptProgress) -> DecisionReply:
             return await self._send(question, timeout_s, progress, constrained=constrained)
 
         try:
@@ -95,7 +105,9 @@ class ChatDecisions:
         """Close the connections."""
         await self._client.close()
 
-    async def _send(self, request: Request, timeout_s: float, progress: Progress, *, constrained: bool) -> Reply:
+    async def _send(
+        self, request: Request, timeout_s: float, progress: AttemptProgress, *, constrained: bool
+    ) -> DecisionReply:
         [(name, question)] = request.questions.items()
         words = labels_of(question)
         asked = f"Data:\n{request.state_text}\n\n{_put(question, words)}"
@@ -120,17 +132,17 @@ class ChatDecisions:
 
 def labels_of(question: Typed) -> dict[str, str]:
     """By the word that the model may say, the label that it means."""
-    if isinstance(question, Predicate):
+    if isinstance(question, YesNoQuestion):
         return {"Yes": YES, "No": NO}
-    if isinstance(question, Choice):
+    if isinstance(question, ChoiceQuestion):
         return dict(zip(LETTERS, question.labels, strict=False))
     return {label: label for label in question.labels}
 
 
 def _put(question: Typed, words: Mapping[str, str]) -> str:
-    if isinstance(question, Predicate):
+    if isinstance(question, YesNoQuestion):
         meant = [f"{word}: {text}" for word, text in (("Yes", question.yes), ("No", question.no)) if text]
-    elif isinstance(question, Choice):
+    elif isinstance(question, ChoiceQuestion):
         described = dict(question.options)
         meant = [f"{word}: {described[label] or label}" for word, label in words.items()]
     else:
@@ -138,12 +150,12 @@ def _put(question: Typed, words: Mapping[str, str]) -> str:
     return "\n".join([f"Question: {question.asks}", *meant, f"Answer with one of: {', '.join(words)}."])
 
 
-def _reply(document: Mapping[str, Any], name: str, question: Typed, model: str) -> Reply:
+def _reply(document: Mapping[str, Any], name: str, question: Typed, model: str) -> DecisionReply:
     counts, named = document.get("usage"), document.get("model")
     counts = counts if isinstance(counts, dict) else {}
     details = counts.get("prompt_tokens_details")
     cached = count(details.get("cached_tokens")) if isinstance(details, dict) else 0
-    usage = Usage(count(counts.get("prompt_tokens")), count(counts.get("completion_tokens")), cached)
+    usage = TokenUsage(count(counts.get("prompt_tokens")), count(counts.get("completion_tokens")), cached)
     choices = document.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(choice, dict):
@@ -151,11 +163,11 @@ def _reply(document: Mapping[str, Any], name: str, question: Typed, model: str) 
     message = choice.get("message")
     refused = choice.get("finish_reason") == "content_filter" or (isinstance(message, dict) and message.get("refusal"))
     outcome = Undecided(FailureKind.REFUSED) if refused else _read(question, _alternatives(choice, usage))
-    return Reply({name: outcome}, named if isinstance(named, str) else model, usage)
+    return DecisionReply({name: outcome}, named if isinstance(named, str) else model, usage)
 
 
-def _alternatives(choice: Mapping[str, Any], usage: Usage) -> dict[str, float]:
-    """How likely each word was at the first place, in lower case and without spaces; tokens of one word add up."""
+def _alternatives(choice: Mapping[str, Any], usage: TokenUsage) -> dict[str, float]:
+    """The probability of each word at the first place, in lower case and without spaces; tokens of a word add up."""
     logprobs = choice.get("logprobs")
     content = logprobs.get("content") if isinstance(logprobs, dict) else None
     first = content[0] if isinstance(content, list) and content else None

@@ -6,17 +6,17 @@ import hashlib
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
-from reward_server.decisions.questions import Decided, Request, Typed, canonical
+from reward_server.decisions.questions import AnswerProbabilities, Request, Typed, canonical
 from reward_server.decisions.reading import distribution
 
 
-class Kept(Protocol):
-    """Where decisions are kept, in memory and beyond; the first one on a key stays."""
+class DecisionCache(Protocol):
+    """The store of decisions, in memory and beyond; the first one on a key stays."""
 
     async def decision(
         self, key: str, lab_id: str, usable: Callable[[Any], bool], decide: Callable[[], Coroutine[Any, Any, Any]]
     ) -> Any:
-        """What is kept under the key if it is usable, else what `decide` says, which is then kept."""
+        """Return the decision under the key if it is usable, else what `decide` says, which is then kept."""
 
 
 def key_of(version: str, request: Request) -> str:
@@ -24,12 +24,12 @@ def key_of(version: str, request: Request) -> str:
     return hashlib.sha256(canonical(["decisions", version, request.digest]).encode()).hexdigest()
 
 
-def to_json(decided: Mapping[str, Decided]) -> Any:
+def to_json(decided: Mapping[str, AnswerProbabilities]) -> Any:
     """By name, the probabilities."""
     return {name: dict(each.probabilities) for name, each in decided.items()}
 
 
-def from_json(questions: Mapping[str, Typed], kept: Any) -> dict[str, Decided] | None:
+def from_json(questions: Mapping[str, Typed], kept: Any) -> dict[str, AnswerProbabilities] | None:
     """The decisions that were kept; None where they are none on these questions."""
     if not isinstance(kept, dict) or set(kept) != set(questions):
         return None
@@ -37,5 +37,5 @@ def from_json(questions: Mapping[str, Typed], kept: Any) -> dict[str, Decided] |
         name: distribution(question, kept[name]) if isinstance(kept[name], dict) else None
         for name, question in questions.items()
     }
-    decided = {name: each for name, each in read.items() if isinstance(each, Decided)}
+    decided = {name: each for name, each in read.items() if isinstance(each, AnswerProbabilities)}
     return decided if len(decided) == len(questions) else None

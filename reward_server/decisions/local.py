@@ -14,7 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reward_server.decisions.questions import MOST_OPTIONS, NO, YES, Choice, Decided, Predicate, Reply, Request, Typed
+from reward_server.decisions.questions import (
+    MOST_OPTIONS,
+    NO,
+    YES,
+    AnswerProbabilities,
+    ChoiceQuestion,
+    DecisionReply,
+    Request,
+    Typed,
+    YesNoQuestion,
+)
 from reward_server.llm.base import FailureKind, LlmFailed
 
 MIDDLE, SLOPE = 0.35, 12.0
@@ -38,7 +48,7 @@ class LocalDecisions:
         self._cosine = cosine
         self.model = version
 
-    async def complete(self, question: Request, timeout_s: float) -> Reply:
+    async def complete(self, question: Request, timeout_s: float) -> DecisionReply:
         """Computed in a thread."""
         said = [text for text in _texts(question.state) if sum(map(str.isalnum, text)) >= LEAST_LETTERS]
         if not said:
@@ -46,22 +56,26 @@ class LocalDecisions:
         outcomes = await asyncio.to_thread(
             lambda: {name: self._decided(each, said) for name, each in question.questions.items()}
         )
-        return Reply(outcomes, self.model)
+        return DecisionReply(outcomes, self.model)
 
     async def close(self) -> None:
         """Nothing is held."""
 
-    def _decided(self, question: Typed, said: Sequence[str]) -> Decided:
-        if isinstance(question, Predicate):
+    def _decided(self, question: Typed, said: Sequence[str]) -> AnswerProbabilities:
+        if isinstance(question, YesNoQuestion):
             sides = [question.yes or question.asks, *([question.no] if question.no else [])]
             likeness = self._cosine(said, sides).max(axis=0)
             against = max(MIDDLE, float(likeness[1])) if question.no else MIDDLE
             yes = 1 / (1 + math.exp(-SLOPE * (float(likeness[0]) - against)))
-            return Decided({YES: yes, NO: 1 - yes})
-        texts = [text or label for label, text in question.options] if isinstance(question, Choice) else question.levels
+            return AnswerProbabilities({YES: yes, NO: 1 - yes})
+        texts = (
+            [text or label for label, text in question.options]
+            if isinstance(question, ChoiceQuestion)
+            else question.levels
+        )
         weights = np.exp(self._cosine(said, list(texts)).max(axis=0).astype(float) / TEMPERATURE)
         shares = weights / weights.sum()
-        return Decided(dict(zip(question.labels, shares.tolist(), strict=True)))
+        return AnswerProbabilities(dict(zip(question.labels, shares.tolist(), strict=True)))
 
 
 def _texts(state: Any) -> Iterator[str]:

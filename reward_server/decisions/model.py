@@ -16,13 +16,13 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from reward_server.decisions.kept import Kept, from_json, key_of, to_json
+from reward_server.decisions.kept import DecisionCache, from_json, key_of, to_json
 from reward_server.decisions.questions import (
-    Choice,
-    Decided,
+    AnswerProbabilities,
+    ChoiceQuestion,
     DecisionProvider,
+    DecisionReply,
     Outcome,
-    Reply,
     Request,
     Typed,
     Undecided,
@@ -31,7 +31,7 @@ from reward_server.errors import BudgetExhausted
 from reward_server.llm.base import FailureKind, LlmFailed
 from reward_server.llm.breaker import Breaker
 from reward_server.llm.budget import Budget
-from reward_server.llm.caller import Calls, Chance, Limits, Meter
+from reward_server.llm.caller import CallLimits, CallMeter, ClockAndJitter, ProviderCaller
 
 ASKING = ("questions", "reading", "model", "systemone", "openai", "chat", "local")
 """The modules of this package whose program text says how a model is asked and what is read in its answer."""
@@ -46,18 +46,18 @@ class DecisionModel:
     def __init__(
         self,
         provider: DecisionProvider,
-        limits: Limits,
-        kept: Kept | None = None,
+        limits: CallLimits,
+        kept: DecisionCache | None = None,
         *,
         budget: Budget | None = None,
         breaker: Breaker | None = None,
-        meter: Meter | None = None,
-        chance: Chance | None = None,
+        meter: CallMeter | None = None,
+        timing: ClockAndJitter | None = None,
     ) -> None:
         self._provider = provider
         self._kept = kept
-        self._calls: Calls[Request, Reply] = Calls(
-            provider, limits, lambda request: request.digest, budget=budget, breaker=breaker, meter=meter, chance=chance
+        self._calls: ProviderCaller[Request, DecisionReply] = ProviderCaller(
+            provider, limits, lambda request: request.digest, budget=budget, breaker=breaker, meter=meter, timing=timing
         )
 
     @property
@@ -72,14 +72,16 @@ class DecisionModel:
         return f"{self.name}@{hashlib.sha256(parts.encode()).hexdigest()[:12]}"
 
     def describe(self) -> Mapping[str, Any]:
-        """What operators may see."""
+        """Describe it for operators."""
         return self._calls.describe()
 
     async def close(self) -> None:
         """Let what was used be settled, and close the connections."""
         await self._calls.close()
 
-    async def decide(self, state: Any, questions: Mapping[str, Typed], *, lab_id: str) -> Mapping[str, Decided]:
+    async def decide(
+        self, state: Any, questions: Mapping[str, Typed], *, lab_id: str
+    ) -> Mapping[str, AnswerProbabilities]:
         """As `Decider.decide`."""
         if not questions:
             return {}
@@ -98,12 +100,12 @@ class DecisionModel:
             raise LlmFailed(FailureKind.MALFORMED)
         return found
 
-    async def _all(self, state: Any, questions: Mapping[str, Typed], lab_id: str) -> dict[str, Decided]:
+    async def _all(self, state: Any, questions: Mapping[str, Typed], lab_id: str) -> dict[str, AnswerProbabilities]:
         found = await self.outcomes(state, questions, lab_id=lab_id)
         failed = [each for each in found.values() if isinstance(each, Undecided)]
         if failed:
             raise LlmFailed(failed[0].kind, retry_after_s=failed[0].retry_after_s)
-        return {name: each for name, each in found.items() if isinstance(each, Decided)}
+        return {name: each for name, each in found.items() if isinstance(each, AnswerProbabilities)}
 
     async def outcomes(self, state: Any, questions: Mapping[str, Typed], *, lab_id: str) -> dict[str, Outcome]:
         """An outcome for every question, in order; nothing is kept. `BudgetExhausted` as in `decide`."""
@@ -136,10 +138,10 @@ class DecisionModel:
         return found
 
     async def _in_halves(self, state: Any, questions: Mapping[str, Typed], lab_id: str) -> dict[str, Outcome]:
-        """What was refused, in two requests; no further where both are refused for another reason than their size."""
+        """Ask again in two requests; no further where both are refused for another reason than their size."""
         if len(questions) == 1:
             [(name, question)] = questions.items()
-            if isinstance(question, Choice) and len(question.options) > SMALLEST_REFUSED:
+            if isinstance(question, ChoiceQuestion) and len(question.options) > SMALLEST_REFUSED:
                 return await self._played_off(state, name, question, lab_id, most=(len(question.options) + 1) // 2)
             return {}
         halves = _chunks(questions, (len(questions) + 1) // 2)
@@ -170,7 +172,7 @@ class DecisionModel:
         in both ties the parts together.
         """
         most = most or self._provider.most_options
-        if not isinstance(question, Choice) or most < 2:
+        if not isinstance(question, ChoiceQuestion) or most < 2:
             return {name: Undecided(FailureKind.TOO_LARGE)}
         parts = _parts(question, most)
         heats = await self._each(state, name, parts, lab_id)
@@ -178,7 +180,7 @@ class DecisionModel:
             return {name: heats}
         described = dict(question.options)
         winners = tuple((heat.best, described[heat.best]) for heat in heats)
-        [final] = (await self.outcomes(state, {name: Choice(question.asks, winners)}, lab_id=lab_id)).values()
+        [final] = (await self.outcomes(state, {name: ChoiceQuestion(question.asks, winners)}, lab_id=lab_id)).values()
         if isinstance(final, Undecided):
             return {name: final}
         weights = {
@@ -187,10 +189,12 @@ class DecisionModel:
             for label, p in heat.probabilities.items()
         }
         total = sum(weights.values())
-        return {name: Decided({label: weights[label] / total for label in question.labels})}
+        return {name: AnswerProbabilities({label: weights[label] / total for label in question.labels})}
 
-    async def _each(self, state: Any, name: str, parts: list[Choice], lab_id: str) -> list[Decided] | Undecided:
-        heats: list[Decided] = []
+    async def _each(
+        self, state: Any, name: str, parts: list[ChoiceQuestion], lab_id: str
+    ) -> list[AnswerProbabilities] | Undecided:
+        heats: list[AnswerProbabilities] = []
         for part in parts:
             [outcome] = (await self.outcomes(state, {name: part}, lab_id=lab_id)).values()
             if isinstance(outcome, Undecided):
@@ -205,16 +209,16 @@ def _chunks(questions: Mapping[str, Typed], size: int) -> list[dict[str, Typed]]
 
 
 def _refused(found: Mapping[str, Outcome]) -> set[FailureKind]:
-    """Why all of a request was refused, where asking for less of it may help."""
+    """The reasons why all of a request was refused, where asking for less of it may help."""
     kinds = {each.kind for each in found.values() if isinstance(each, Undecided)}
     everything = all(isinstance(each, Undecided) for each in found.values())
     return kinds if everything and kinds <= IN_HALVES else set()
 
 
-def _parts(question: Choice, most: int) -> list[Choice]:
+def _parts(question: ChoiceQuestion, most: int) -> list[ChoiceQuestion]:
     """Of nearly the same size, none of them of one option alone."""
     count = -(-len(question.options) // most)
-    return [Choice(question.asks, question.options[number::count]) for number in range(count)]
+    return [ChoiceQuestion(question.asks, question.options[number::count]) for number in range(count)]
 
 
 @cache

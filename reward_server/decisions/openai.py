@@ -12,12 +12,21 @@ from typing import Any
 
 import openai
 
-from reward_server.decisions.questions import MOST_OPTIONS, Choice, Outcome, Predicate, Reply, Request, Typed, Undecided
+from reward_server.decisions.questions import (
+    MOST_OPTIONS,
+    ChoiceQuestion,
+    DecisionReply,
+    Outcome,
+    Request,
+    Typed,
+    Undecided,
+    YesNoQuestion,
+)
 from reward_server.decisions.reading import distribution, probability
-from reward_server.llm.base import FailureKind, LlmFailed, Usage
+from reward_server.llm.base import FailureKind, LlmFailed, TokenUsage
 from reward_server.llm.transport import (
     MAX_BODY_BYTES_WITH_LOGPROBS,
-    Progress,
+    AttemptProgress,
     attempt,
     bound_error_body,
     count,
@@ -57,10 +66,10 @@ class OpenAIDecisions:
     def __repr__(self) -> str:
         return f"<OpenAIDecisions {self.model}>"
 
-    async def complete(self, question: Request, timeout_s: float) -> Reply:
+    async def complete(self, question: Request, timeout_s: float) -> DecisionReply:
         """One attempt; raises `LlmFailed`."""
 
-        async def send(progress: Progress) -> Reply:
+        async def send(progress: AttemptProgress) -> DecisionReply:
             return await self._send(question, timeout_s, progress)
 
         who = {"provider": self.name, "model": self.model}
@@ -70,7 +79,7 @@ class OpenAIDecisions:
         """Close the connections."""
         await self._client.close()
 
-    async def _send(self, request: Request, timeout_s: float, progress: Progress) -> Reply:
+    async def _send(self, request: Request, timeout_s: float, progress: AttemptProgress) -> DecisionReply:
         state = sendable(request.state_text)
         body: dict[str, Any] = {
             "model": self.model,
@@ -87,10 +96,10 @@ class OpenAIDecisions:
 
 
 def _wire(name: str, question: Typed) -> dict[str, Any]:
-    if isinstance(question, Predicate):
+    if isinstance(question, YesNoQuestion):
         meant = [f"{word}: {text}" for word, text in (("True", question.yes), ("False", question.no)) if text]
         return {"name": name, "type": "predicate", "instructions": sendable("\n".join([question.asks, *meant]))}
-    if isinstance(question, Choice):
+    if isinstance(question, ChoiceQuestion):
         choices = [
             {"value": label, **({} if text is None else {"description": sendable(text)})}
             for label, text in question.options
@@ -100,7 +109,7 @@ def _wire(name: str, question: Typed) -> dict[str, Any]:
     return {"name": name, "type": "score", "instructions": sendable(question.asks), "levels": levels}
 
 
-def _reply(document: Mapping[str, Any], request: Request, model: str) -> Reply:
+def _reply(document: Mapping[str, Any], request: Request, model: str) -> DecisionReply:
     usage, answers, named = document.get("usage"), document.get("answers"), document.get("model")
     used = _usage(usage if isinstance(usage, dict) else {})
     if not isinstance(answers, list):
@@ -110,7 +119,7 @@ def _reply(document: Mapping[str, Any], request: Request, model: str) -> Reply:
     if len(by_name) < len(given):
         raise LlmFailed(FailureKind.WRONG_IDS, usage=used)
     outcomes = {name: _read(request.questions[name], answer) for name, answer in by_name.items()}
-    return Reply(outcomes, named if isinstance(named, str) else model, used)
+    return DecisionReply(outcomes, named if isinstance(named, str) else model, used)
 
 
 def _read(question: Typed, answer: Mapping[str, Any]) -> Outcome:
@@ -119,21 +128,21 @@ def _read(question: Typed, answer: Mapping[str, Any]) -> Outcome:
         return Undecided(FailureKind.REFUSED)
     if said != _wire("", question)["type"]:
         return Undecided(FailureKind.WRONG_TYPE)
-    if isinstance(question, Predicate):
+    if isinstance(question, YesNoQuestion):
         return probability(question, answer.get("probability"))
     rows = answer.get("probabilities")
     if not (isinstance(rows, list) and all(isinstance(row, dict) for row in rows)):
         return Undecided(FailureKind.MALFORMED)
-    key = "value" if isinstance(question, Choice) else "label"
+    key = "value" if isinstance(question, ChoiceQuestion) else "label"
     given = {row.get(key): row.get("probability") for row in rows}
     if len(given) < len(rows) or not all(isinstance(label, str) for label in given):
         return Undecided(FailureKind.UNKNOWN_LABEL)
     return distribution(question, {str(label): value for label, value in given.items()})
 
 
-def _usage(counts: Mapping[str, Any]) -> Usage:
+def _usage(counts: Mapping[str, Any]) -> TokenUsage:
     details = counts.get("input_tokens_details")
-    return Usage(
+    return TokenUsage(
         input_tokens=count(counts.get("input_tokens")),
         output_tokens=count(counts.get("output_tokens")),
         cached_tokens=count(details.get("cached_tokens")) if isinstance(details, dict) else 0,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
-from reward_server.llm.base import FailureKind, Usage
+from reward_server.llm.base import FailureKind, TokenUsage
 
 YES, NO = "true", "false"
 MOST_OPTIONS, MOST_LEVELS = 255, 10
@@ -23,7 +23,7 @@ TOKENS_AN_ANSWER = 16
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Predicate:
+class YesNoQuestion:
     """A yes-or-no question, with what each answer means where that needs words."""
 
     asks: str
@@ -32,12 +32,12 @@ class Predicate:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What there is to answer."""
+        """The answers that there are."""
         return YES, NO
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Choice:
+class ChoiceQuestion:
     """One of several options, each with its description or none."""
 
     asks: str
@@ -50,12 +50,12 @@ class Choice:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What there is to answer."""
+        """The answers that there are."""
         return tuple(label for label, _ in self.options)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Score:
+class LevelQuestion:
     """A level of several, from low to high."""
 
     asks: str
@@ -72,12 +72,12 @@ class Score:
         return tuple(map(str, range(len(self.levels))))
 
 
-Typed = Predicate | Choice | Score
+Typed = YesNoQuestion | ChoiceQuestion | LevelQuestion
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Decided:
-    """How likely each answer is; they sum to 1."""
+class AnswerProbabilities:
+    """The probability of each answer; they sum to 1."""
 
     probabilities: Mapping[str, float]
 
@@ -99,13 +99,13 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """Why a question has no answer."""
+    """The reason why a question has no answer."""
 
     kind: FailureKind
     retry_after_s: float | None = None
 
 
-Outcome = Decided | Undecided
+Outcome = AnswerProbabilities | Undecided
 
 
 @dataclass(frozen=True, repr=False)
@@ -141,13 +141,13 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Reply:
-    """What a server answered: one outcome per question that it said anything about."""
+class DecisionReply:
+    """The answer of a server: one outcome per question that it said anything about."""
 
     outcomes: Mapping[str, Outcome]
     model: str
     """The model that it says answered."""
-    usage: Usage = field(default_factory=Usage)
+    usage: TokenUsage = field(default_factory=TokenUsage)
 
 
 class DecisionProvider(Protocol):
@@ -163,7 +163,7 @@ class DecisionProvider(Protocol):
 
     @property
     def endpoint(self) -> str:
-        """Where it is asked: scheme, host and path, without credentials."""
+        """The address that is asked: scheme, host and path, without credentials."""
 
     @property
     def most_questions(self) -> int:
@@ -173,7 +173,7 @@ class DecisionProvider(Protocol):
     def most_options(self) -> int:
         """Of one question."""
 
-    async def complete(self, question: Request, timeout_s: float) -> Reply:
+    async def complete(self, question: Request, timeout_s: float) -> DecisionReply:
         """One attempt; raises `LlmFailed`."""
 
     async def close(self) -> None:
@@ -191,7 +191,9 @@ class Decider(Protocol):
     def version(self) -> str:
         """Changes whenever its decisions may; begins with the name."""
 
-    async def decide(self, state: Any, questions: Mapping[str, Typed], *, lab_id: str) -> Mapping[str, Decided]:
+    async def decide(
+        self, state: Any, questions: Mapping[str, Typed], *, lab_id: str
+    ) -> Mapping[str, AnswerProbabilities]:
         """A decision on every question; kept by content and version.
 
         Raises:
@@ -208,9 +210,9 @@ def canonical(value: Any) -> str:
 def written(question: Typed) -> str:
     """All that a question says, as one text."""
     match question:
-        case Predicate(asks, yes, no):
+        case YesNoQuestion(asks, yes, no):
             return canonical(["predicate", asks, yes, no])
-        case Choice(asks, options):
+        case ChoiceQuestion(asks, options):
             return canonical(["choice", asks, options])
-        case Score(asks, levels):
+        case LevelQuestion(asks, levels):
             return canonical(["score", asks, levels])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from reward_server.decisions.questions import NO, YES, Decided, Outcome, Typed, Undecided
+from reward_server.decisions.questions import NO, YES, AnswerProbabilities, Outcome, Typed, Undecided
 from reward_server.llm.base import FailureKind
 
 FAR_FROM_ONE = 0.05
@@ -33,7 +33,7 @@ def distribution(question: Typed, given: Mapping[str, object]) -> Outcome:
     total = math.fsum(values.values())
     if abs(total - 1) > FAR_FROM_ONE:
         return Undecided(FailureKind.NO_DISTRIBUTION)
-    return Decided({label: min(max(value, 0.0), 1.0) / total for label, value in values.items()})
+    return AnswerProbabilities({label: min(max(value, 0.0), 1.0) / total for label, value in values.items()})
 
 
 def probability(question: Typed, given: object) -> Outcome:

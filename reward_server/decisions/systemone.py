@@ -12,13 +12,22 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from reward_server.decisions.questions import MOST_OPTIONS, Choice, Outcome, Predicate, Reply, Request, Typed, Undecided
+from reward_server.decisions.questions import (
+    MOST_OPTIONS,
+    ChoiceQuestion,
+    DecisionReply,
+    Outcome,
+    Request,
+    Typed,
+    Undecided,
+    YesNoQuestion,
+)
 from reward_server.decisions.reading import distribution, probability
-from reward_server.llm.base import FailureKind, LlmFailed, Usage
+from reward_server.llm.base import FailureKind, LlmFailed, TokenUsage
 from reward_server.llm.transport import (
     MAX_BODY_BYTES_WITH_LOGPROBS,
-    Progress,
-    Refusal,
+    AttemptProgress,
+    RefusedResponse,
     attempt,
     bound_error_body,
     count,
@@ -53,10 +62,10 @@ class SystemOneProvider:
     def __repr__(self) -> str:
         return f"<SystemOneProvider {self.model}>"
 
-    async def complete(self, question: Request, timeout_s: float) -> Reply:
+    async def complete(self, question: Request, timeout_s: float) -> DecisionReply:
         """One attempt; raises `LlmFailed`."""
 
-        async def send(progress: Progress) -> Reply:
+        async def send(progress: AttemptProgress) -> DecisionReply:
             return await self._send(question, timeout_s, progress)
 
         return await attempt(send, timeout_s, refusal_of=_refusal, who={"provider": self.name, "model": self.model})
@@ -65,7 +74,7 @@ class SystemOneProvider:
         """Close the connections."""
         await self._client.aclose()
 
-    async def _send(self, request: Request, timeout_s: float, progress: Progress) -> Reply:
+    async def _send(self, request: Request, timeout_s: float, progress: AttemptProgress) -> DecisionReply:
         body = {
             "model": self.model,
             "state": request.state,
@@ -87,10 +96,10 @@ class _StatusError(Exception):
         self.response = response
 
 
-def _refusal(error: Exception) -> Refusal | None:
+def _refusal(error: Exception) -> RefusedResponse | None:
     if not isinstance(error, _StatusError):
         return None
-    return Refusal(status=error.response.status_code, headers=error.response.headers)
+    return RefusedResponse(status=error.response.status_code, headers=error.response.headers)
 
 
 def _route(base_url: str) -> str:
@@ -105,22 +114,22 @@ def _route(base_url: str) -> str:
 def wire(question: Typed) -> dict[str, Any]:
     """The question as the protocol has it."""
     match question:
-        case Predicate(asks, yes, no):
+        case YesNoQuestion(asks, yes, no):
             meant = {label: text for label, text in (("true", yes), ("false", no)) if text is not None}
             return {"type": "noul", "instructions": asks, **({"criteria": meant} if meant else {})}
-        case Choice(asks, options):
+        case ChoiceQuestion(asks, options):
             return {"type": "choice", "instructions": asks, "criteria": dict(options)}
     return {"type": "score", "instructions": question.asks, "criteria": list(question.levels)}
 
 
-def _reply(document: Mapping[str, Any], request: Request, model: str) -> Reply:
+def _reply(document: Mapping[str, Any], request: Request, model: str) -> DecisionReply:
     usage, answers, named = document.get("usage"), document.get("answers"), document.get("model")
     counts = usage if isinstance(usage, dict) else {}
-    used = Usage(count(counts.get("input_tokens")), count(counts.get("output_tokens")))
+    used = TokenUsage(count(counts.get("input_tokens")), count(counts.get("output_tokens")))
     if not isinstance(answers, dict):
         raise LlmFailed(FailureKind.MALFORMED, usage=used)
     outcomes = {name: _read(each, answers[name]) for name, each in request.questions.items() if name in answers}
-    return Reply(outcomes, named if isinstance(named, str) else model, used)
+    return DecisionReply(outcomes, named if isinstance(named, str) else model, used)
 
 
 def _read(question: Typed, answer: object) -> Outcome:
@@ -133,7 +142,7 @@ def _read(question: Typed, answer: object) -> Outcome:
         return Undecided(FailureKind.REJECTED)
     if said != wire(question)["type"]:
         return Undecided(FailureKind.WRONG_TYPE)
-    if isinstance(question, Predicate):
+    if isinstance(question, YesNoQuestion):
         return probability(question, answer.get("noul"))
     given = answer.get("probabilities")
     if isinstance(given, list):

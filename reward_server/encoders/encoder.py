@@ -47,7 +47,7 @@ class TextEncoder(Protocol):
 
 
 def meaning_width(encoder: TextEncoder) -> int:
-    """How many numbers at the head of a vector are the unit vector; what follows, if any, is of inner layers."""
+    """The number of values at the head of a vector that are the unit vector; what follows is of inner layers."""
     width: int = getattr(encoder, "meaning", encoder.width)
     return width
 
@@ -58,7 +58,7 @@ CACHE_BYTES = 64_000_000
 
 
 def bytes_of(text: str, vector: Vectors) -> int:
-    """What a remembered text takes."""
+    """The bytes of a remembered text."""
     return len(text) + vector.nbytes
 
 
@@ -77,7 +77,7 @@ class AwaitableEncoder(TextEncoder, Protocol):
 
 
 def same_weights(version: str, other: str) -> bool:
-    """Whether two versions name the same vectors up to the precision they are computed in."""
+    """True if two versions name the same vectors up to the precision they are computed in."""
     return version.partition(METHOD_MARK)[0] == other.partition(METHOD_MARK)[0]
 
 
@@ -118,7 +118,7 @@ class EncoderMatcher:
 
     @property
     def held_bytes(self) -> int:
-        """What the remembered texts of conversations take."""
+        """The bytes of the remembered texts of conversations."""
         return self._known.held_bytes
 
     def cosine(self, texts: Sequence[str], anchors: Sequence[str]) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ Forward = Callable[[Sequence[Tokens]], Tensor]
 
 
 def is_exact(forward: Forward, counts: Mapping[int, int], company: Mapping[int, int] = MappingProxyType({})) -> bool:
-    """Whether texts get bit for bit the vectors in one pack that they get alone.
+    """True if texts get bit for bit the vectors in one pack that they get alone.
 
     Args:
         forward: what is measured.

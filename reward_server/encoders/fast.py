@@ -26,7 +26,7 @@ from reward_server.encoders.minilm import (
     TOKENS_PER_PACK,
     TONE_LAYERS,
     WIDTH,
-    Checkpoint,
+    EncoderCheckpoint,
     MiniLmEncoder,
     in_packs,
     packaged_folder,
@@ -76,7 +76,7 @@ class FastEncoder:
 
     @property
     def packs_are_exact(self) -> bool:
-        """Whether many texts may share a pack on this machine."""
+        """True if many texts may share a pack on this machine."""
         return self._budget > 1
 
     @property
@@ -86,7 +86,7 @@ class FastEncoder:
 
     @property
     def meaning(self) -> int:
-        """How many numbers at the head of a vector are the unit vector; the means of inner layers follow."""
+        """The number of values at the head of a vector that are the unit vector; the means of inner layers follow."""
         return WIDTH
 
     def encode(self, texts: Sequence[str]) -> Vectors:
@@ -110,7 +110,7 @@ def load_packaged_fast(precision: Precision = "auto") -> FastEncoder:
     return fast_encoder(read_checkpoint(packaged_folder()), precision)
 
 
-def fast_encoder(checkpoint: Checkpoint, precision: Precision = "auto") -> FastEncoder:
+def fast_encoder(checkpoint: EncoderCheckpoint, precision: Precision = "auto") -> FastEncoder:
     """Choose what this machine computes best, and measure whether it is exact."""
     weights, tokenizer, version = checkpoint
     exact = MiniLmEncoder(weights, tokenizer, version, MAX_TOKENS, tone=True)
@@ -131,7 +131,7 @@ def fast_encoder(checkpoint: Checkpoint, precision: Precision = "auto") -> FastE
 
 
 def _forwards(weights: Mapping[str, Tensor], device: str) -> Iterator[Bf16Forward]:
-    """What there is for bf16, the fastest first; a processor may need filled rows to sum all texts alike."""
+    """The ways to compute in bf16, the fastest first; a processor may need filled rows to sum all texts alike."""
     on_tiles = device != "cpu" or bool(torch.cpu.get_capabilities().get("amx_bf16"))
     attention = by_kernel if on_tiles else by_products
     for least_rows in (0, FULL_ROWS) if device == "cpu" else ():

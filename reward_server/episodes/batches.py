@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass
 
 from reward_server.auth.idempotency import Body
-from reward_server.episodes.turns import Step
+from reward_server.episodes.turns import TurnStep
 from reward_server.errors import FieldProblem, InvalidRequest, LabsError, in_a_line
 from trainer_client.wire import BatchEpisodesRequest, CreateEpisodeRequest, TurnItem
 
@@ -29,19 +29,19 @@ TurnEntry = TurnItem | InvalidTurn
 
 
 def content_of(items: Sequence[TurnEntry]) -> object:
-    """What makes requests equal."""
+    """The part of a request that makes it equal to another."""
     return "batch/turns", [item.model_dump() if isinstance(item, TurnItem) else item.sent for item in items]
 
 
-def entries_of(items: Sequence[TurnEntry]) -> list[Step | InvalidTurn]:
+def entries_of(items: Sequence[TurnEntry]) -> list[TurnStep | InvalidTurn]:
     """The items as steps; a second turn of one episode is refused."""
-    entries: list[Step | InvalidTurn] = []
+    entries: list[TurnStep | InvalidTurn] = []
     seen: set[str] = set()
     for item in items:
         if isinstance(item, InvalidTurn):
             entries.append(item)
             continue
-        step = Step(item.episode_id, item)
+        step = TurnStep(item.episode_id, item)
         if item.episode_id in seen:
             step.outcome = InvalidRequest(errors=[FieldProblem(("episode_id",), TWICE)])
         seen.add(item.episode_id)
@@ -49,12 +49,12 @@ def entries_of(items: Sequence[TurnEntry]) -> list[Step | InvalidTurn]:
     return entries
 
 
-def results_of(entries: Sequence[Step | InvalidTurn]) -> Body:
+def results_of(entries: Sequence[TurnStep | InvalidTurn]) -> Body:
     """The answer to a batch: results in the order of the items."""
     return {"results": [_result(entry) for entry in entries]}
 
 
-def _result(entry: Step | InvalidTurn) -> Body:
+def _result(entry: TurnStep | InvalidTurn) -> Body:
     if isinstance(entry, InvalidTurn):
         return _failed(entry.episode_id, entry.error)
     if isinstance(entry.outcome, dict):

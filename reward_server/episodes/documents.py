@@ -7,7 +7,7 @@ from datetime import datetime
 
 from reward_server.auth.idempotency import Body
 from reward_server.clock import to_iso
-from reward_server.episodes.history import Line
+from reward_server.episodes.history import HistoryLine
 from reward_server.episodes.machine import log_of
 from reward_server.episodes.scores import TurnScore
 from reward_server.store.records import EpisodeRow, TurnRow
@@ -83,7 +83,7 @@ def transcript(episode: EpisodeRow, turns: Sequence[TurnRow], now: datetime, sco
     return body
 
 
-def _message(line: Line) -> Body:
+def _message(line: HistoryLine) -> Body:
     message: Body = {"role": line.role, "content": line.content}
     if line.tool_calls:
         message["tool_calls"] = list(line.tool_calls)

@@ -1,4 +1,4 @@
-"""What a client's `messages` mean, given the episode's own log.
+"""Aligns a client's `messages` with the episode's own log.
 
 The log is the authority: the persona's opening, then agent and persona lines in turn, so its length
 is always odd. `align` says whether the messages bring one new agent message, repeat a turn that was
@@ -21,7 +21,7 @@ _PREAMBLE_ROLES = frozenset({"system", "developer"})
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class HistoryLine:
     """One message, of the log or of a client."""
 
     role: str
@@ -33,7 +33,7 @@ class Line:
 class NewTurn:
     """The messages bring one new agent message."""
 
-    message: Line
+    message: HistoryLine
     positioned: bool
     """Whether earlier messages came along: then sending it again is a retry, not a repetition."""
 
@@ -45,8 +45,8 @@ class AnsweredTurn:
     turn: int
 
 
-def align(messages: Sequence[Line], log: Sequence[Line]) -> NewTurn | AnsweredTurn:
-    """What these messages ask for; raises `NoNewMessage`, `TooManyMessages` or `HistoryMismatch`."""
+def align(messages: Sequence[HistoryLine], log: Sequence[HistoryLine]) -> NewTurn | AnsweredTurn:
+    """Return the turn that these messages ask for; raises `NoNewMessage`, `TooManyMessages` or `HistoryMismatch`."""
     sent = without_preamble(messages)
     if not sent:
         raise NoNewMessage
@@ -63,7 +63,7 @@ def align(messages: Sequence[Line], log: Sequence[Line]) -> NewTurn | AnsweredTu
     raise _mismatch(messages, log)
 
 
-def without_preamble(messages: Sequence[Line]) -> Sequence[Line]:
+def without_preamble(messages: Sequence[HistoryLine]) -> Sequence[HistoryLine]:
     """The messages after the leading system messages."""
     start = 0
     while start < len(messages) and messages[start].role in _PREAMBLE_ROLES:
@@ -71,7 +71,7 @@ def without_preamble(messages: Sequence[Line]) -> Sequence[Line]:
     return messages[start:]
 
 
-def _mismatch(messages: Sequence[Line], log: Sequence[Line]) -> HistoryMismatch:
+def _mismatch(messages: Sequence[HistoryLine], log: Sequence[HistoryLine]) -> HistoryMismatch:
     """Names the first message that is not the log's, and where it is another line of it, what was probably left out."""
     sent = without_preamble(messages)
     differs = (at for at, line in enumerate(sent) if at >= len(log) or not _echoes(line, log[at]))
@@ -82,7 +82,9 @@ def _mismatch(messages: Sequence[Line], log: Sequence[Line]) -> HistoryMismatch:
     return HistoryMismatch(told)
 
 
-def _within_log(sent: Sequence[Line], log: Sequence[Line], messages: Sequence[Line]) -> AnsweredTurn:
+def _within_log(
+    sent: Sequence[HistoryLine], log: Sequence[HistoryLine], messages: Sequence[HistoryLine]
+) -> AnsweredTurn:
     if not _is_prefix(sent, log):
         raise _mismatch(messages, log)
     if len(sent) % 2:
@@ -94,11 +96,11 @@ def _within_log(sent: Sequence[Line], log: Sequence[Line], messages: Sequence[Li
     return AnsweredTurn(turn=len(sent) // 2)
 
 
-def _is_prefix(shorter: Sequence[Line], longer: Sequence[Line]) -> bool:
+def _is_prefix(shorter: Sequence[HistoryLine], longer: Sequence[HistoryLine]) -> bool:
     return len(shorter) <= len(longer) and all(_echoes(a, b) for a, b in zip(shorter, longer, strict=False))
 
 
-def _echoes(one: Line, other: Line) -> bool:
+def _echoes(one: HistoryLine, other: HistoryLine) -> bool:
     """Equal content; tool calls are compared only where both sides give some."""
     # Chat templates leave the reasoning of earlier turns out of a history.
     if one.content != other.content and said(one.content) != said(other.content):
@@ -106,6 +108,6 @@ def _echoes(one: Line, other: Line) -> bool:
     return not (one.tool_calls and other.tool_calls) or _calls(one) == _calls(other)
 
 
-def _calls(line: Line) -> list[tuple[str, str]]:
+def _calls(line: HistoryLine) -> list[tuple[str, str]]:
     """Name and input of each call in a comparable form; `type` is derived from the name and ignored."""
     return [(call["name"], json.dumps(call["input"], sort_keys=True)) for call in line.tool_calls or ()]

@@ -28,41 +28,41 @@ _Slot = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedEpisode:
     """An episode and its turns."""
 
     row: EpisodeRow
     turns: Sequence[TurnRow]
 
-    def with_turn(self, after: EpisodeRow, turn: TurnRow) -> Loaded:
+    def with_turn(self, after: EpisodeRow, turn: TurnRow) -> LoadedEpisode:
         """The same after one more turn."""
-        return Loaded(after, (*self.turns, turn))
+        return LoadedEpisode(after, (*self.turns, turn))
 
 
-class InPlay:
+class EpisodeCache:
     """The episodes of all labs that are kept."""
 
     def __init__(self, *, kept: bool) -> None:
         """`kept`: whether any are; else every turn is played from what the database says."""
         self._kept = kept
-        self._memory: Memory[_Slot, Loaded] = Memory(MOST_EPISODES, size_bytes=MOST_BYTES, cost=_bytes)
+        self._memory: Memory[_Slot, LoadedEpisode] = Memory(MOST_EPISODES, size_bytes=MOST_BYTES, cost=_bytes)
 
     @property
     def held_bytes(self) -> int:
         """The size of what is kept, about."""
         return self._memory.held_bytes
 
-    def find(self, lab_id: str, episode_id: str) -> Loaded | None:
+    def find(self, lab_id: str, episode_id: str) -> LoadedEpisode | None:
         """The lab's episode without its answers, if it is kept."""
         return self._memory.recall([(lab_id, episode_id)]).get((lab_id, episode_id))
 
-    def keep(self, loaded: Loaded) -> None:
+    def keep(self, loaded: LoadedEpisode) -> None:
         """Remember an episode as it has just been stored; one that is over is not needed any more."""
         row = loaded.row
         if not self._kept:
             return
         if row.status is EpisodeStatus.ACTIVE:
-            kept = Loaded(row, tuple(map(_without_answer, loaded.turns)))
+            kept = LoadedEpisode(row, tuple(map(_without_answer, loaded.turns)))
             self._memory.keep({(row.lab_id, row.episode_id): kept})
         else:
             self.forget(row.lab_id, row.episode_id)
@@ -72,7 +72,7 @@ class InPlay:
         return self._memory.forget([(lab_id, episode_id)]) > 0
 
     def forget_lab(self, lab_id: str) -> None:
-        """What the lab stored was deleted."""
+        """Forget the episodes of a lab whose data was deleted."""
         self._memory.forget([slot for slot in self._memory.known() if slot[0] == lab_id])
 
 
@@ -80,7 +80,7 @@ def _without_answer(turn: TurnRow) -> TurnRow:
     return replace(turn, answer={}) if turn.answer else turn
 
 
-def _bytes(_slot: _Slot, loaded: Loaded) -> int:
+def _bytes(_slot: _Slot, loaded: LoadedEpisode) -> int:
     row = loaded.row
     written = sum(JSON_TIMES * len(str(value)) for value in (row.metadata, row.reward_config) if value)
     lines = sum(sys.getsizeof(turn.agent_content) + sys.getsizeof(turn.observation) for turn in loaded.turns)

@@ -14,14 +14,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from reward_server.episodes.history import Line
+from reward_server.episodes.history import HistoryLine
 from reward_server.errors import EpisodeNotFound
 from reward_server.store.records import EpisodeRow, EpisodeStatus, TurnRow
 from trainer_client.wire import Role
 
 
 class TerminalReason(StrEnum):
-    """Why an episode is complete."""
+    """The reason why an episode is complete."""
 
     COMPLETED = "completed"
     MAX_TURNS_REACHED = "max_turns_reached"
@@ -40,23 +40,23 @@ def agent_role(observation_role: str) -> Role:
     return "user" if observation_role == "assistant" else "assistant"
 
 
-def log_of(episode: EpisodeRow, turns: Sequence[TurnRow]) -> list[Line]:
+def log_of(episode: EpisodeRow, turns: Sequence[TurnRow]) -> list[HistoryLine]:
     """The conversation so far: the opening, then agent and persona in turn."""
     persona, agent = episode.observation_role, agent_role(episode.observation_role)
-    log = [Line(persona, episode.opening)]
+    log = [HistoryLine(persona, episode.opening)]
     for row in turns:
-        log.append(Line(agent, row.agent_content, tuple(row.tool_calls) if row.tool_calls else None))
-        log.append(Line(persona, row.observation))
+        log.append(HistoryLine(agent, row.agent_content, tuple(row.tool_calls) if row.tool_calls else None))
+        log.append(HistoryLine(persona, row.observation))
     return log
 
 
 def log_with(
-    episode: EpisodeRow, turns: Sequence[TurnRow], message: Line, observation: str | None = None
-) -> list[Line]:
+    episode: EpisodeRow, turns: Sequence[TurnRow], message: HistoryLine, observation: str | None = None
+) -> list[HistoryLine]:
     """The conversation with one more agent message, and the persona's answer once there is one."""
-    heard = Line(agent_role(episode.observation_role), message.content, message.tool_calls)
+    heard = HistoryLine(agent_role(episode.observation_role), message.content, message.tool_calls)
     log = [*log_of(episode, turns), heard]
-    return log if observation is None else [*log, Line(episode.observation_role, observation)]
+    return log if observation is None else [*log, HistoryLine(episode.observation_role, observation)]
 
 
 def after_turn(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from reward_server.episodes.history import Line
+from reward_server.episodes.history import HistoryLine
 from reward_server.episodes.machine import agent_role
 from reward_server.scoring.breakdown import breakdown
 from reward_server.scoring.config import read_config, without_calibration
@@ -17,7 +17,7 @@ from trainer_client.wire import RewardConfig, ToolCall
 
 @dataclass(frozen=True)
 class TurnScore:
-    """What a turn is worth."""
+    """The reward of a turn, or the reason why there is none."""
 
     reward: float
     scores: Mapping[str, float] | None
@@ -32,8 +32,10 @@ def check_reward_config(scorer: Scorer, given: RewardConfig | None) -> None:
     scorer.check(without_calibration(read_config(given)))
 
 
-def request_of(scorer: Scorer, episode: EpisodeRow, log: Sequence[Line], given: RewardConfig | None) -> ScoreRequest:
-    """What is to be scored; a turn's own config wins over the episode's."""
+def request_of(
+    scorer: Scorer, episode: EpisodeRow, log: Sequence[HistoryLine], given: RewardConfig | None
+) -> ScoreRequest:
+    """The request to score an episode; a turn's own config wins over the episode's."""
     where, role = (episode.collection, episode.scenario), agent_role(episode.observation_role)
     transcript = scorer.read(*where, list(map(_spoken, log)), role)
     config = without_calibration(read_config(given or episode.reward_config))
@@ -46,7 +48,7 @@ def unscored(scoring_version: str) -> TurnScore:
 
 
 def shown(outcome: Scored) -> TurnScore:
-    """What an answer says of a reward."""
+    """The part of a reward that an answer shows."""
     # A composite without the rubric has no dimensions to show.
     scores, why = (outcome.scores, breakdown(outcome)) if outcome.scores else (None, None)
     return TurnScore(outcome.reward, scores, why, outcome.scoring_version, outcome.capped_by)
@@ -61,5 +63,5 @@ class _Spoken:
     tool_calls: Sequence[ToolCall] | None
 
 
-def _spoken(line: Line) -> _Spoken:
+def _spoken(line: HistoryLine) -> _Spoken:
     return _Spoken(line.role, line.content, [ToolCall.model_validate(call) for call in line.tool_calls or ()])

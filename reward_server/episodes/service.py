@@ -25,11 +25,11 @@ from reward_server.episodes.batches import (
     of_item,
     results_of,
 )
-from reward_server.episodes.in_play import InPlay, Loaded
+from reward_server.episodes.in_play import EpisodeCache, LoadedEpisode
 from reward_server.episodes.machine import TerminalReason
 from reward_server.episodes.scores import check_reward_config
-from reward_server.episodes.stage import Stage, choose_persona
-from reward_server.episodes.turns import Step, Turns
+from reward_server.episodes.stage import PersonaStage, choose_persona
+from reward_server.episodes.turns import Turns, TurnStep
 from reward_server.errors import EpisodeExists, FieldProblem, InvalidRequest, LabsError
 from reward_server.ids import new_episode_id
 from reward_server.scoring.scorer import Scorer
@@ -46,7 +46,7 @@ MAX_METADATA_BYTES = 4096
 
 
 @dataclass(frozen=True)
-class Page:
+class EpisodePage:
     """Some of a lab's episodes, newest first."""
 
     bodies: list[Body]
@@ -61,7 +61,7 @@ class EpisodeService:
         *,
         store: Store,
         catalog: Catalog,
-        stage: Stage,
+        stage: PersonaStage,
         scorer: Scorer,
         idempotency: Idempotency,
         clock: Clock,
@@ -78,7 +78,7 @@ class EpisodeService:
         self._metrics = metrics
         self._new_seed = new_seed
         self._in_flight: InFlightTurns[Body] = InFlightTurns()
-        self.in_play = InPlay(kept=store.has_one_server)
+        self.in_play = EpisodeCache(kept=store.has_one_server)
         self._turns = Turns(
             store=store,
             catalog=catalog,
@@ -135,7 +135,7 @@ class EpisodeService:
         seed = config.seed if config.seed is not None else group_seed
         seed = self._new_seed() if seed is None else seed
         persona = choose_persona(scenario, config.persona_slug, seed)
-        opening = await self._stage.open(request.collection_slug, request.scenario_slug, persona, seed)
+        opening = await self._stage.open(request.collection_slug, request.scenario_slug, persona, seed, config.split)
         now = self._clock.now()
         return EpisodeRow(
             episode_id=new_episode_id(),
@@ -190,7 +190,7 @@ class EpisodeService:
 
         await self._store.write(begin)
         for row in rows:
-            self.in_play.keep(Loaded(row, ()))
+            self.in_play.keep(LoadedEpisode(row, ()))
         self._metrics.episodes_started.inc(len(rows))
 
     def _scenario(self, lab: Lab, request: CreateEpisodeRequest) -> PublicScenario:
@@ -206,10 +206,12 @@ class EpisodeService:
         def content() -> object:
             return "turn", episode_id, request.model_dump(exclude={"id"})
 
-        body = await self._idempotency.answer(lab, key, content, partial(self._turn, lab, Step(episode_id, request)))
+        body = await self._idempotency.answer(
+            lab, key, content, partial(self._turn, lab, TurnStep(episode_id, request))
+        )
         return for_key(lab, body)
 
-    async def _turn(self, lab: Lab, step: Step, keep: Keep) -> Body:
+    async def _turn(self, lab: Lab, step: TurnStep, keep: Keep) -> Body:
         await self._turns.play(lab, [step], keep, step.answer)
         return step.answer()
 
@@ -221,7 +223,7 @@ class EpisodeService:
 
     async def _play_many(self, lab: Lab, items: Sequence[TurnEntry], keep: Keep) -> Body:
         entries = entries_of(items)
-        steps = [each for each in entries if isinstance(each, Step)]
+        steps = [each for each in entries if isinstance(each, TurnStep)]
         await self._turns.play(lab, steps, keep, partial(results_of, entries))
         return results_of(entries)
 
@@ -242,7 +244,7 @@ class EpisodeService:
         collection: str | None,
         scenario: str | None,
         status: EpisodeStatus | None,
-    ) -> Page:
+    ) -> EpisodePage:
         """The lab's episodes, newest first."""
         now = self._clock.now()
         async with self._store.reading() as unit:
@@ -262,7 +264,7 @@ class EpisodeService:
         bodies = [for_key(lab, documents.transcript(row, turns[row.episode_id], now, version)) for row in shown]
         last = rows[limit - 1] if len(rows) > limit else None
         following = PageEnd(last.created_at, last.episode_id) if last else None
-        return Page(bodies, following)
+        return EpisodePage(bodies, following)
 
     async def end(self, lab: Lab, episode_id: str) -> Body:
         """End an active episode; one that is complete stays as it is."""
@@ -280,7 +282,7 @@ class EpisodeService:
             entry.answer(body)
             return for_key(lab, body)
 
-    async def _load(self, lab: Lab, episode_id: str) -> Loaded:
+    async def _load(self, lab: Lab, episode_id: str) -> LoadedEpisode:
         [loaded] = await self._turns.load(lab, [episode_id])
         if isinstance(loaded, LabsError):
             raise loaded

@@ -1,4 +1,4 @@
-"""Where personas are played: opens and continues them off the event loop.
+"""Plays personas: opens and continues them off the event loop.
 
 A simulator is pure and may run a model, so it runs in the scoring threads. Whatever it raises is a
 failure of the persona: the turn is not recorded, and nothing of the case is in the error.
@@ -26,7 +26,7 @@ from reward_server.episodes.wording import Wording
 from reward_server.errors import FieldProblem, InvalidRequest, LabsError, PersonaFailed
 from reward_server.logs.logger import get_logger
 from reward_server.store.records import EpisodeRow
-from scenarios.library import PublicScenario, Vault
+from scenarios.library import PublicScenario, SealedScenario, Vault
 from scenarios.spelling import meant
 
 T = TypeVar("T")
@@ -47,15 +47,15 @@ def choose_persona(scenario: PublicScenario, wanted: str | None, seed: int) -> s
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What was said to a persona: an agent turn, after the persona's own lines so far."""
+class PersonaInput:
+    """The input of a persona: an agent turn, after the persona's own lines so far."""
 
     episode: EpisodeRow
     turn: AgentTurn
     earlier: Sequence[str]
 
 
-class Stage:
+class PersonaStage:
     """Plays the personas of all scenarios."""
 
     def __init__(
@@ -75,15 +75,15 @@ class Stage:
         self._threads = threads
         self._wording = wording
         """Who finds other words for what personas say; None leaves them their own."""
-        self._simulators: dict[tuple[str, str, str], Simulator] = {}
+        self._simulators: dict[tuple[str, str, str, str], Simulator] = {}
 
-    async def open(self, collection: str, scenario: str, persona: str, seed: int) -> Opening:
+    async def open(self, collection: str, scenario: str, persona: str, seed: int, split: str | None) -> Opening:
         """The persona's first line."""
-        simulator = self._simulator(collection, scenario, persona)
+        simulator = self._simulator(self._vault.drawn(collection, scenario, seed, split), persona)
         return await self._play(partial(simulator.open, seed))
 
     async def replies(
-        self, all_said: Sequence[Said], then: Callable[[int, Reply], T]
+        self, all_said: Sequence[PersonaInput], then: Callable[[int, Reply], T]
     ) -> list[tuple[Reply, T] | LabsError]:
         """The answers in as many episodes, each with what `then` makes of it; each fails alone.
 
@@ -104,25 +104,25 @@ class Stage:
         return [reply if isinstance(reply, LabsError) else next(done) for reply in replies]
 
     async def _done(self, acts: Sequence[Callable[[], T]]) -> list[T | LabsError]:
-        """What comes of each, a few to a job of a thread."""
+        """Play each, a few to a job of a thread; return what came of it."""
         parts = [acts[start : start + REPLIES_PER_JOB] for start in range(0, len(acts), REPLIES_PER_JOB)]
         jobs = [self._play(partial(_each_alone, part)) for part in parts]
         found = [await jobs[0]] if len(jobs) == 1 else await asyncio.gather(*jobs)
         return [_failed(each) if isinstance(each, Exception) else each for each in chain.from_iterable(found)]
 
-    def _act(self, said: Said) -> Callable[[], Reply]:
-        """What a thread has to do for an answer."""
+    def _act(self, said: PersonaInput) -> Callable[[], Reply]:
+        """Return the work of a thread for one answer."""
         episode = said.episode
-        simulator = self._simulator(episode.collection, episode.scenario, episode.persona_slug)
+        simulator = self._simulator(self._sealed(episode), episode.persona_slug)
         state = PersonaState.from_json(episode.persona_state)
         return partial(simulator.reply, state, said.turn, episode.seed, said.earlier[-1] if said.earlier else "")
 
-    async def _worded(self, wording: Wording, said: Said, reply: Reply | LabsError) -> Reply | LabsError:
+    async def _worded(self, wording: Wording, said: PersonaInput, reply: Reply | LabsError) -> Reply | LabsError:
         """The reply in a language model's words, where they say the same."""
         if isinstance(reply, LabsError):
             return reply
         episode = said.episode
-        case = self._vault.open(episode.collection, episode.scenario).case
+        case = self._sealed(episode).case
         phrasing = Phrasing(case, self._temperaments[episode.persona_slug], self._matcher)
         before = PersonaState.from_json(episode.persona_state)
         cue = phrasing.cue(reply, said.turn.text, said.earlier)
@@ -136,11 +136,14 @@ class Stage:
             return error
         return reply if words is None else adopt(reply, words)
 
-    def _simulator(self, collection: str, scenario: str, persona: str) -> Simulator:
-        slot = (collection, scenario, persona)
+    def _sealed(self, episode: EpisodeRow) -> SealedScenario:
+        """The variant that the episode began with, as whoever scores it finds it, too."""
+        return self._vault.heard(episode.collection, episode.scenario, episode.opening)
+
+    def _simulator(self, scenario: SealedScenario, persona: str) -> Simulator:
+        slot = (scenario.collection, scenario.card.slug, scenario.variant, persona)
         if slot not in self._simulators:
-            case = self._vault.open(collection, scenario).case
-            self._simulators[slot] = Simulator(case, self._temperaments[persona], self._reader)
+            self._simulators[slot] = Simulator(scenario.case, self._temperaments[persona], self._reader)
         return self._simulators[slot]
 
     async def _play(self, act: Callable[[], T]) -> T:

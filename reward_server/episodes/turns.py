@@ -25,10 +25,10 @@ from reward_server.auth.idempotency import Body, Keep, fingerprint
 from reward_server.auth.lab import Lab
 from reward_server.clock import Clock
 from reward_server.episodes import documents, machine
-from reward_server.episodes.history import AnsweredTurn, Line, NewTurn, align, without_preamble
-from reward_server.episodes.in_play import InPlay, Loaded
+from reward_server.episodes.history import AnsweredTurn, HistoryLine, NewTurn, align, without_preamble
+from reward_server.episodes.in_play import EpisodeCache, LoadedEpisode
 from reward_server.episodes.scores import TurnScore, check_reward_config, request_of, shown, unscored
-from reward_server.episodes.stage import Said, Stage
+from reward_server.episodes.stage import PersonaInput, PersonaStage
 from reward_server.errors import (
     EpisodeComplete,
     EpisodeNotFound,
@@ -40,9 +40,9 @@ from reward_server.errors import (
 )
 from reward_server.ids import IdPrefix, is_id, new_token
 from reward_server.scoring.scored import Unscored
-from reward_server.scoring.scorer import Begun, Scorer, ScoreRequest
-from reward_server.shared_state.in_flight import Entry, InFlightTurns
-from reward_server.shared_state.locks import Busy, Locks
+from reward_server.scoring.scorer import Scorer, ScoreRequest, StartedScoring
+from reward_server.shared_state.in_flight import InFlightTurns, TurnEntry
+from reward_server.shared_state.locks import LockBusy, Locks
 from reward_server.store.records import EpisodeRow, EpisodeStatus, TurnRow
 from reward_server.store.store import Store
 from reward_server.store.unit_of_work import UnitOfWork
@@ -55,16 +55,16 @@ from scenarios.schema import Tool
 from trainer_client.wire import Message, ToolCall, TurnItem, TurnRequest
 
 
-class Step:
+class TurnStep:
     """A turn that a request asks for, on its way: `outcome` as soon as there is one."""
 
     def __init__(self, episode_id: str, request: TurnRequest | TurnItem) -> None:
         self.episode_id = episode_id
         self.request = request
         self.messages = lines_of(request.messages)
-        self.entry: Entry[Body] | None = None
-        self.loaded: Loaded | None = None
-        self.message: Line | None = None
+        self.entry: TurnEntry[Body] | None = None
+        self.loaded: LoadedEpisode | None = None
+        self.message: HistoryLine | None = None
         """The new message of the agent, once it is known to be one."""
         self.outcome: Body | LabsError | None = None
 
@@ -76,7 +76,7 @@ class Step:
         return fingerprint(("turn", self.episode_id, self.request.model_dump(exclude={"id", "episode_id"})))
 
     def align(self) -> None:
-        """What the messages ask for, now that the episode is loaded: a new turn, or one that was answered before."""
+        """Align the messages with the loaded episode: they ask for a new turn, or one that was answered before."""
         row, turns = self._episode.row, self._episode.turns
         refusal: LabsError | None = self.outcome if isinstance(self.outcome, TurnInProgress) else None
         if row.status is EpisodeStatus.COMPLETE:
@@ -93,8 +93,8 @@ class Step:
         else:
             self.message = aligned.message
 
-    def goes_on_from(self, kept: Loaded) -> bool:
-        """Whether the messages bring a new turn to the episode as it is kept here; then that is what is played."""
+    def goes_on_from(self, kept: LoadedEpisode) -> bool:
+        """True if the messages bring a new turn to the episode as it is kept here; then that is what is played."""
         try:
             aligned = align(self.messages, machine.log_of(kept.row, kept.turns))
         except LabsError:
@@ -104,7 +104,7 @@ class Step:
         return self.loaded is not None
 
     def answer(self) -> Body:
-        """What came of it; a failure is raised."""
+        """Return the answer; raise the failure."""
         if isinstance(self.outcome, dict):
             return self.outcome
         raise self.outcome or LabsError()
@@ -123,7 +123,7 @@ class Step:
         self.loaded, self.message, self.outcome = None, None, outcome
 
     @property
-    def _episode(self) -> Loaded:
+    def _episode(self) -> LoadedEpisode:
         if self.loaded is None:
             raise RuntimeError("the episode is not loaded yet")
         return self.loaded
@@ -133,20 +133,20 @@ class Step:
 class _New:
     """A turn to be played: of an episode as it was loaded, with what the agent says."""
 
-    step: Step
-    loaded: Loaded
-    message: Line
+    step: TurnStep
+    loaded: LoadedEpisode
+    message: HistoryLine
     tools: Sequence[Tool]
 
     @property
-    def said(self) -> Said:
-        """What the persona hears, and what it said before."""
+    def said(self) -> PersonaInput:
+        """The persona's input: the agent's turn and the lines before it."""
         heard = AgentTurn(utterance(self.message.content).text, valid_tool_ids(_calls(self.message), self.tools))
-        return Said(
+        return PersonaInput(
             self.loaded.row, heard, [self.loaded.row.opening, *(turn.observation for turn in self.loaded.turns)]
         )
 
-    def log(self, reply: Reply | None = None) -> list[Line]:
+    def log(self, reply: Reply | None = None) -> list[HistoryLine]:
         """The conversation with this turn."""
         said = None if reply is None else reply.text
         return machine.log_with(self.loaded.row, self.loaded.turns, self.message, said)
@@ -169,13 +169,13 @@ class Turns:
         *,
         store: Store,
         catalog: Catalog,
-        stage: Stage,
+        stage: PersonaStage,
         scorer: Scorer,
         clock: Clock,
         metrics: Metrics,
         locks: Locks,
         in_flight: InFlightTurns[Body],
-        in_play: InPlay,
+        in_play: EpisodeCache,
     ) -> None:
         self._store = store
         self._catalog = catalog
@@ -187,7 +187,7 @@ class Turns:
         self._in_flight = in_flight
         self._in_play = in_play
 
-    async def play(self, lab: Lab, steps: Sequence[Step], keep: Keep, answer: Callable[[], Body]) -> None:
+    async def play(self, lab: Lab, steps: Sequence[TurnStep], keep: Keep, answer: Callable[[], Body]) -> None:
         """Give each step its outcome; `keep` is done with `answer` in the transaction that stores the turns.
 
         Raises:
@@ -202,7 +202,7 @@ class Turns:
             for step in steps:
                 step.settle()
 
-    async def load(self, lab: Lab, episode_ids: Sequence[str]) -> list[Loaded | LabsError]:
+    async def load(self, lab: Lab, episode_ids: Sequence[str]) -> list[LoadedEpisode | LabsError]:
         """The lab's episodes; another lab's, an expired and an unknown one are all not found."""
         known = [each for each in episode_ids if is_id(each, IdPrefix.EPISODE)]
 
@@ -216,7 +216,7 @@ class Turns:
 
     # --- own, lock ------------------------------------------------------------------------------
 
-    async def _own(self, lab: Lab, step: Step, held: AsyncExitStack, *, alone: bool) -> None:
+    async def _own(self, lab: Lab, step: TurnStep, held: AsyncExitStack, *, alone: bool) -> None:
         """Own the episode in this process, or fail."""
         try:
             check_roles(step.request.messages)
@@ -231,7 +231,7 @@ class Turns:
         except LabsError as error:
             step.outcome = error
 
-    async def _lock(self, lab: Lab, steps: Sequence[Step], held: AsyncExitStack) -> None:
+    async def _lock(self, lab: Lab, steps: Sequence[TurnStep], held: AsyncExitStack) -> None:
         """Keep other replicas from the episodes that are owned here; what they are playing fails."""
         owned = [step for step in steps if step.entry is not None]
         if len(steps) == 1:
@@ -241,15 +241,15 @@ class Turns:
             # Nobody else has such a ticket, so these wait for nobody.
             await asyncio.gather(*(self._hold(lab, step, new_token(), held) for step in owned))
 
-    async def _hold(self, lab: Lab, step: Step, ticket: str, held: AsyncExitStack) -> None:
+    async def _hold(self, lab: Lab, step: TurnStep, ticket: str, held: AsyncExitStack) -> None:
         try:
             await held.enter_async_context(self._locks.hold(f"turn/{lab.lab_id}/{step.episode_id}", ticket))
-        except Busy:
+        except LockBusy:
             step.outcome = TurnInProgress()
 
     # --- play -----------------------------------------------------------------------------------
 
-    async def _play(self, lab: Lab, steps: Sequence[Step], keep: Keep, answer: Callable[[], Body]) -> None:
+    async def _play(self, lab: Lab, steps: Sequence[TurnStep], keep: Keep, answer: Callable[[], Body]) -> None:
         while True:
             await self._load(lab, steps)
             played = await self._score(lab, steps)
@@ -279,7 +279,7 @@ class Turns:
             if each.after.terminal_reason is not None:
                 self._metrics.episodes_ended.labels(each.after.terminal_reason).inc()
 
-    async def _load(self, lab: Lab, steps: Sequence[Step]) -> None:
+    async def _load(self, lab: Lab, steps: Sequence[TurnStep]) -> None:
         """Nothing is read for episodes that go on where they were left here.
 
         Those that another turn holds are read, too: what was answered before can still be had.
@@ -299,13 +299,13 @@ class Turns:
                 step.loaded = loaded
                 step.align()
 
-    def _goes_on(self, lab: Lab, step: Step) -> bool:
+    def _goes_on(self, lab: Lab, step: TurnStep) -> bool:
         kept = self._in_play.find(lab.lab_id, step.episode_id)
         if kept is None or not lab.may_use(kept.row.collection):
             return False
         return kept.row.status_at(self._clock.now()) is EpisodeStatus.ACTIVE and step.goes_on_from(kept)
 
-    async def _score(self, lab: Lab, steps: Sequence[Step]) -> list[_Played]:
+    async def _score(self, lab: Lab, steps: Sequence[TurnStep]) -> list[_Played]:
         """All personas answer, and one call of the scorer rewards them; what fails is the outcome of its step."""
         new = self._new(lab, steps)
         if not new:
@@ -314,7 +314,7 @@ class Turns:
             await self._scorer.read_ahead([partial(self._request, each) for each in new if each.loaded.row.score_turns])
         begin = self._scorer.begin()
 
-        def begun(number: int, reply: Reply) -> Begun | None:
+        def begun(number: int, reply: Reply) -> StartedScoring | None:
             return begin(partial(self._request, new[number], reply)) if new[number].loaded.row.score_turns else None
 
         replies = await self._stage.replies([each.said for each in new], begun)
@@ -330,7 +330,7 @@ class Turns:
                 played.append(self._taken(each, reply[0], score))
         return played
 
-    def _new(self, lab: Lab, steps: Sequence[Step]) -> list[_New]:
+    def _new(self, lab: Lab, steps: Sequence[TurnStep]) -> list[_New]:
         new = []
         for step in steps:
             if step.outcome is None and step.loaded is not None and step.message is not None:
@@ -371,32 +371,32 @@ def check_roles(messages: Sequence[Message]) -> None:
             raise InvalidRequest(errors=[problem])
 
 
-def lines_of(messages: Sequence[Message]) -> list[Line]:
+def lines_of(messages: Sequence[Message]) -> list[HistoryLine]:
     """The messages of the two parties, and those in front. What tools answered the agent is part of its turn."""
     return [_line_of(message) for message in messages if message.role != "tool"]
 
 
-def _line_of(message: Message) -> Line:
+def _line_of(message: Message) -> HistoryLine:
     """A message as the log has it."""
     calls = None if message.tool_calls is None else tuple(c.model_dump(exclude_none=True) for c in message.tool_calls)
-    return Line(message.role, message.content, calls)
+    return HistoryLine(message.role, message.content, calls)
 
 
-def _calls(message: Line) -> list[ToolCall]:
+def _calls(message: HistoryLine) -> list[ToolCall]:
     given = [ToolCall.model_validate(call) for call in message.tool_calls or ()]
     return [*given, *utterance(message.content).calls]
 
 
-def _usable(lab: Lab, row: EpisodeRow | None, turns: Sequence[TurnRow], *, now: datetime) -> Loaded | LabsError:
+def _usable(lab: Lab, row: EpisodeRow | None, turns: Sequence[TurnRow], *, now: datetime) -> LoadedEpisode | LabsError:
     if row is None or row.status_at(now) is EpisodeStatus.EXPIRED:
         return EpisodeNotFound()
     if not lab.may_use(row.collection):
         return Forbidden("This API key has no access to the collection of this episode.")
-    return Loaded(row, turns)
+    return LoadedEpisode(row, turns)
 
 
-def _turn_row(after: EpisodeRow, message: Line, observation: str, score: TurnScore, body: Body) -> TurnRow:
-    """What is stored of a turn."""
+def _turn_row(after: EpisodeRow, message: HistoryLine, observation: str, score: TurnScore, body: Body) -> TurnRow:
+    """The row that stores a turn."""
     calls = list(message.tool_calls or ())
     return TurnRow(
         episode_id=after.episode_id,

@@ -65,8 +65,8 @@ log = get_logger(__name__)
 Check = Callable[[str], Awaitable[Objection | None]]
 
 
-class Outcome(StrEnum):
-    """Whose words are said, and why; a metric label."""
+class WordingOutcome(StrEnum):
+    """The source of the words that are said, and why; a metric label."""
 
     LLM = "llm"
     TEMPLATE = "template"
@@ -101,24 +101,24 @@ class Wording:
         self._metrics.persona_wording.labels(outcome.value).inc()
         return words
 
-    async def _attempt(self, cue: Cue | None, check: Check, lab_id: str) -> tuple[Outcome, str | None]:
+    async def _attempt(self, cue: Cue | None, check: Check, lab_id: str) -> tuple[WordingOutcome, str | None]:
         if cue is None or has_markup(cue.heard):
-            return Outcome.NOT_ASKED, None
+            return WordingOutcome.NOT_ASKED, None
         try:
             async with asyncio.timeout(self._deadline_s):
                 words = await self._ask(cue, check, lab_id)
         except BudgetExhausted:
-            return Outcome.BUDGET, None
+            return WordingOutcome.BUDGET, None
         except LlmFailed as failure:
             log.warning("persona_wording_failed", provider=self._model.name, kind=failure.kind.value)
-            return Outcome.FAILED, None
+            return WordingOutcome.FAILED, None
         except StoreUnavailable:
             log.warning("persona_wording_failed", provider=self._model.name, kind="store")
-            return Outcome.FAILED, None
+            return WordingOutcome.FAILED, None
         except TimeoutError:
             log.warning("persona_wording_failed", provider=self._model.name, kind="deadline")
-            return Outcome.FAILED, None
-        return (Outcome.TEMPLATE if words is None else Outcome.LLM), words
+            return WordingOutcome.FAILED, None
+        return (WordingOutcome.TEMPLATE if words is None else WordingOutcome.LLM), words
 
     async def _ask(self, cue: Cue, check: Check, lab_id: str) -> str | None:
         objection: Objection | None = None

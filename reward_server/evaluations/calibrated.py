@@ -54,7 +54,7 @@ class Calibrator:
             await asyncio.to_thread(lambda: [self._find(name) for name in names if name is not None])
 
     def check(self, collection: str, scenario: str, config: RewardConfig, scoring_version: str) -> None:
-        """What is wrong with asking for the calibration of a config, before any work; the scenario exists.
+        """Refuse a calibration that cannot be had for a config, before any work; the scenario exists.
 
         Raises:
             InvalidRewardConfig: it is unknown, or the config makes another reward than the calibrated one.
@@ -76,7 +76,7 @@ class Calibrator:
         self.check_makers(calibration, scoring_version)
 
     def check_makers(self, calibration: Calibration, scoring_version: str) -> None:
-        """Whether the rewards it was fitted on are still made by the same, whatever a request asks for.
+        """Refuse a calibration whose rewards are made by other judges now, whatever a request asks for.
 
         Raises:
             CalibrationMismatch: it was fitted for another scoring version or reward model.
@@ -89,7 +89,7 @@ class Calibrator:
             self._require_version(calibration, scoring_version)
 
     def shown(self, config: wire.RewardConfig | None, scored: Scored) -> Body:
-        """What the metadata of an evaluation says of its calibration; nothing where none was asked for.
+        """The calibration of an evaluation, for its metadata; nothing where none was asked for.
 
         Raises:
             CalibrationMismatch: another model was activated since it was checked.
@@ -109,7 +109,7 @@ class Calibrator:
             self._require_version(calibration, scored.scoring_version)
         return {"calibrated": calibration.apply(scored.reward), "calibration_id": calibration.id}
 
-    def _require_makers(self, calibration: Calibration, scoring_version: str, learned: _Learned) -> None:
+    def _require_makers(self, calibration: Calibration, scoring_version: str, learned: _ServedRewardModel) -> None:
         """Of parts: the model alone for its own, the rubric's part of the version for the rubric's, else all of it."""
         if calibration.is_of_a_model:
             if calibration.names != (REWARD_MODEL,):
@@ -142,24 +142,24 @@ class Calibrator:
             return None
 
 
-class _Learned(NamedTuple):
+class _ServedRewardModel(NamedTuple):
     """The reward model that a request meets, and how to speak of it."""
 
     model: str | None
     told: str
 
 
-def _active(model: str | None) -> _Learned:
+def _active(model: str | None) -> _ServedRewardModel:
     """Before scoring."""
-    return _Learned(model, f"{model or 'no reward model'} is active")
+    return _ServedRewardModel(model, f"{model or 'no reward model'} is active")
 
 
-def _maker(model: str | None) -> _Learned:
+def _maker(model: str | None) -> _ServedRewardModel:
     """Behind a reward that was made: after the check another than the active one can only be new. None: unknown."""
-    return _Learned(model, f"{model or 'another one'} was activated while this request was answered")
+    return _ServedRewardModel(model, f"{model or 'another one'} was activated while this request was answered")
 
 
-def _require(calibration: Calibration, learned: _Learned) -> None:
+def _require(calibration: Calibration, learned: _ServedRewardModel) -> None:
     if calibration.belongs_to != learned.model:
         raise CalibrationMismatch(
             f"This calibration was fitted for the reward model {calibration.belongs_to}, and {learned.told}: "
@@ -188,7 +188,7 @@ def _require_names(calibration: Calibration, heard: Collection[str]) -> None:
 
 
 def _under_caps(scored: Scored) -> dict[str, float]:
-    """What each judge's part alone would have given as the reward."""
+    """The reward that each judge's part alone would have given."""
     caps = (*scored.caps, *(gate.cap for gate in scored.gates))
     return {name: min(value, *caps, 1.0) for name, value in (scored.parts or {RUBRIC: scored.reward}).items()}
 

@@ -18,7 +18,7 @@ from trainer_client.wire import EvaluateRequest, Message, RewardConfig
 def evaluation(
     evaluation_id: str, request: EvaluateRequest, scored: Scored, standing: Standing, metadata: Body
 ) -> Body:
-    """What `/evaluate` and a successful batch item have in common."""
+    """The part that `/evaluate` and a successful batch item have in common."""
     body: Body = {"evaluation_id": evaluation_id, "reward": scored.reward}
     if scored.scores:
         body["scores"] = dict(scored.scores)

@@ -1,4 +1,4 @@
-"""Whether scenarios pay a lab differently from how they used to: its latest evaluations against those before them.
+"""Drift of rewards: the latest evaluations of a lab's scenarios against those before them.
 
 The same figure as the metric `labs_reward_drift`, which is of all labs together and of one process.
 """

@@ -9,11 +9,12 @@ from __future__ import annotations
 import time
 from functools import partial
 
-from reward_server.access import scenario_for
 from reward_server.auth.idempotency import Body, Idempotency, Keep
 from reward_server.auth.lab import Lab
 from reward_server.errors import FieldProblem, InvalidRequest
+from reward_server.evaluations.places import Place, Places
 from reward_server.scoring.config import read_config, without_calibration
+from reward_server.scoring.given import GivenRubrics
 from reward_server.scoring.rank import Ranker
 from reward_server.scoring.scorer import Scorer, ScoreRequest
 from reward_server.telemetry.metrics import Metrics
@@ -27,9 +28,16 @@ class RankingService:
     """Ranks groups for labs."""
 
     def __init__(
-        self, *, catalog: Catalog, scorer: Scorer, ranker: Ranker, idempotency: Idempotency, metrics: Metrics
+        self,
+        *,
+        catalog: Catalog,
+        scorer: Scorer,
+        ranker: Ranker,
+        idempotency: Idempotency,
+        metrics: Metrics,
+        rubrics: GivenRubrics,
     ) -> None:
-        self._catalog = catalog
+        self._places = Places(catalog, rubrics)
         self._scorer = scorer
         self._ranker = ranker
         self._idempotency = idempotency
@@ -37,9 +45,9 @@ class RankingService:
 
     async def rank(self, lab: Lab, request: RankRequest, key: str | None) -> Body:
         """Scores and places of a group."""
-        scenario = scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
-        members = await self._members(lab, request)
-        work = partial(self._rank, request, members, scenario.card.name)
+        place = self._places.of(lab, request)
+        members = await self._members(lab, request, place)
+        work = partial(self._rank, request, members, place.title)
         return await self._idempotency.answer(lab, key, lambda: ("rank", request.model_dump()), work, outlives=False)
 
     async def _rank(self, request: RankRequest, members: list[ScoreRequest], name: str, _keep: Keep) -> Body:
@@ -55,17 +63,16 @@ class RankingService:
             "metadata": {"scenario_name": name, "evaluation_time_ms": elapsed_ms, "judge": ranking.judge},
         }
 
-    async def _members(self, lab: Lab, request: RankRequest) -> list[ScoreRequest]:
+    async def _members(self, lab: Lab, request: RankRequest, place: Place) -> list[ScoreRequest]:
         config = without_calibration(read_config(request.reward_config))
-        where = request.collection_slug, request.scenario_slug
         self._scorer.check(config)
         members = []
         for index, member in enumerate(request.responses):
             try:
-                transcript = await self._scorer.read_off_the_loop(*where, member.messages, request.agent_role)
+                transcript = await self._scorer.read_off_the_loop(*place.names, member.messages, request.agent_role)
             except InvalidRequest as error:
                 raise _placed(error, index) from None
-            members.append(ScoreRequest(*where, transcript, config, lab.lab_id))
+            members.append(ScoreRequest(*place.names, transcript, config, lab.lab_id, place.lent))
         return members
 
 

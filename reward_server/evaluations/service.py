@@ -13,17 +13,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from reward_server.access import for_key, scenario_for
+from reward_server.access import for_key
 from reward_server.auth.idempotency import Body, Idempotency, Keep
 from reward_server.auth.lab import Lab
 from reward_server.clock import Clock
 from reward_server.errors import EvaluationNotFound, FieldProblem, Forbidden, LabsError, NothingToScore
 from reward_server.evaluations import documents
 from reward_server.evaluations.calibrated import Calibrator
+from reward_server.evaluations.places import Place, Places, may_read
 from reward_server.evaluations.windows import Standing, WindowReader
 from reward_server.ids import IdPrefix, is_id, new_comparison_id, new_evaluation_id
 from reward_server.scoring.compare import compare
 from reward_server.scoring.config import read_config, without_calibration
+from reward_server.scoring.given import GivenRubrics
 from reward_server.scoring.scored import Scored, Unscored, or_raise
 from reward_server.scoring.scorer import Scorer, ScoreRequest
 from reward_server.scoring.tie_breaker import TieBreaker
@@ -31,7 +33,7 @@ from reward_server.store.records import ComparisonRow, EvaluationRow, Evaluation
 from reward_server.store.store import Store
 from reward_server.store.unit_of_work import UnitOfWork
 from reward_server.telemetry.metrics import Metrics
-from reward_server.webhooks.events import Event, announce
+from reward_server.webhooks.events import WebhookEvent, announce
 from scenarios.library import Catalog
 from trainer_client.wire import BatchItem, CompareRequest, EvaluateRequest, Message
 
@@ -54,7 +56,7 @@ class _Evaluated:
     request: EvaluateRequest
     scored: Scored
     row: EvaluationRow
-    scenario_name: str
+    place: Place
     calibrated: Body
 
 
@@ -74,16 +76,17 @@ class EvaluationService:
         clock: Clock,
         metrics: Metrics,
         calibrator: Calibrator,
+        rubrics: GivenRubrics,
         tie_breaker: TieBreaker | None = None,
     ) -> None:
         self._store = store
-        self._catalog = catalog
         self._scorer = scorer
         self._idempotency = idempotency
         self._clock = clock
         self._metrics = metrics
         self._calibrator = calibrator
         self._tie_breaker = tie_breaker
+        self._places = Places(catalog, rubrics)
         self._windows = WindowReader(store, clock)
 
     async def evaluate(self, lab: Lab, request: EvaluateRequest, key: str | None) -> Body:
@@ -104,7 +107,7 @@ class EvaluationService:
             row = await unit.evaluations.get(lab.lab_id, evaluation_id)
         if row is None:
             raise EvaluationNotFound
-        if not lab.may_use(row.collection):
+        if not may_read(lab, row.collection):
             raise Forbidden("This API key has no access to the collection of this evaluation.")
         return for_key(lab, documents.stored(row))
 
@@ -116,15 +119,15 @@ class EvaluationService:
 
     async def compare_for_a_job(self, lab: Lab, request: CompareRequest, keep: Keep) -> Body:
         """Two conversations of an item of a job, which records it with `keep`."""
-        scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
-        without_calibration(read_config(request.reward_config))
         return await self._compare(lab, request, await self._sides(lab, request), keep)
 
     async def _sides(self, lab: Lab, request: CompareRequest) -> list[ScoreRequest]:
+        place = self._places.of(lab, request)
+        without_calibration(read_config(request.reward_config))
         sides = []
         for name, side in (("response_a", request.response_a), ("response_b", request.response_b)):
             try:
-                sides.append(await self._score_request(lab, request, side.messages))
+                sides.append(await self._score_request(lab, request, place, side.messages))
             except NothingToScore as error:
                 raise NothingToScore(errors=[FieldProblem((name, "messages"), error.message)]) from None
         return sides
@@ -135,8 +138,6 @@ class EvaluationService:
 
     async def compare(self, lab: Lab, request: CompareRequest, key: str | None) -> Body:
         """Score two conversations of one scenario."""
-        scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
-        without_calibration(read_config(request.reward_config))
         work = partial(self._compare, lab, request, await self._sides(lab, request))
         return await self._idempotency.answer(lab, key, lambda: ("compare", request.model_dump()), work, outlives=False)
 
@@ -193,7 +194,7 @@ class EvaluationService:
         async def store(unit: UnitOfWork) -> None:
             await unit.evaluations.add_many(rows)
             if source is EvaluationSource.BATCH:
-                await announce(unit, lab.lab_id, Event.BATCH_FINISHED, told, self._clock.now())
+                await announce(unit, lab.lab_id, WebhookEvent.BATCH_FINISHED, told, self._clock.now())
             await keep(unit, body)
 
         await self._store.write(store)
@@ -211,7 +212,7 @@ class EvaluationService:
         now = self._clock.now()
         moments = (now + timedelta(microseconds=index) for index in range(len(requests)))
         return [
-            each if isinstance(each, LabsError) else self._evaluated(lab, request, next(scored), source, moment)
+            each if isinstance(each, LabsError) else self._evaluated(lab, request, each, next(scored), source, moment)
             for request, each, moment in zip(requests, prepared, moments, strict=True)
         ]
 
@@ -224,22 +225,28 @@ class EvaluationService:
 
     async def _prepare(self, lab: Lab, request: EvaluateRequest) -> ScoreRequest:
         """All that can be wrong with a request is found here."""
-        scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
+        place = self._places.of(lab, request)
         self._windows.check(request)
-        return await self._score_request(lab, request, request.messages)
+        return await self._score_request(lab, request, place, request.messages)
 
     async def _score_request(
-        self, lab: Lab, request: EvaluateRequest | CompareRequest, messages: Sequence[Message]
+        self, lab: Lab, request: EvaluateRequest | CompareRequest, place: Place, messages: Sequence[Message]
     ) -> ScoreRequest:
         config = read_config(request.reward_config)
-        where = request.collection_slug, request.scenario_slug
-        self._calibrator.check(*where, config, self._scorer.scoring_version)
+        if config.calibration is not None:
+            self._calibrator.check(*place.names, config, self._scorer.version_for(*place.names))
         self._scorer.check(config)
-        transcript = await self._scorer.read_off_the_loop(*where, messages, request.agent_role)
-        return ScoreRequest(*where, transcript, config, lab.lab_id)
+        transcript = await self._scorer.read_off_the_loop(*place.names, messages, request.agent_role)
+        return ScoreRequest(*place.names, transcript, config, lab.lab_id, place.lent)
 
-    def _evaluated(
-        self, lab: Lab, request: EvaluateRequest, outcome: Scored | Unscored, source: EvaluationSource, moment: datetime
+    def _evaluated(  # noqa: PLR0917 (what a stored evaluation is made of)
+        self,
+        lab: Lab,
+        request: EvaluateRequest,
+        prepared: ScoreRequest,
+        outcome: Scored | Unscored,
+        source: EvaluationSource,
+        moment: datetime,
     ) -> _Outcome:
         if isinstance(outcome, Unscored):
             return outcome.error
@@ -248,12 +255,12 @@ class EvaluationService:
         except LabsError as error:  # another model was activated, or the file went, while this was scored
             return error
         self._metrics.evaluations.labels(source.value).inc()
-        scenario = scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
+        place = self._places.scored(lab, prepared)
         row = EvaluationRow(
             evaluation_id=new_evaluation_id(),
             lab_id=lab.lab_id,
-            collection=request.collection_slug,
-            scenario=request.scenario_slug,
+            collection=place.collection,
+            scenario=place.scenario,
             reward=outcome.reward,
             scores=dict(outcome.scores),
             scoring_version=outcome.scoring_version,
@@ -265,17 +272,19 @@ class EvaluationService:
             source=source,
             created_at=moment,
         )
-        return _Evaluated(request, outcome, row, scenario.card.name, calibrated)
+        return _Evaluated(request, outcome, row, place, calibrated)
 
     def _body(self, outcome: _Evaluated, standing: Standing, elapsed_ms: float) -> Body:
         metadata: Body = {
-            "scenario_name": outcome.scenario_name,
+            "scenario_name": outcome.place.title,
             "evaluation_time_ms": elapsed_ms,
             "judge": "+".join(outcome.scored.judges) or self._scorer.judge,
         }
         if outcome.scored.uncertainty is not None:
             metadata["uncertainty"] = outcome.scored.uncertainty
         metadata |= outcome.calibrated
+        if outcome.place.lent is not None:
+            metadata["undecided"] = list(outcome.scored.abstained)
         return documents.evaluation(outcome.row.evaluation_id, outcome.request, outcome.scored, standing, metadata)
 
     # --- two side by side -----------------------------------------------------------------------
@@ -289,8 +298,8 @@ class EvaluationService:
         row = ComparisonRow(
             comparison_id=new_comparison_id(),
             lab_id=lab.lab_id,
-            collection=request.collection_slug,
-            scenario=request.scenario_slug,
+            collection=sides[0].collection,
+            scenario=sides[0].scenario,
             winner=winner,
             reward_a=a.reward,
             reward_b=b.reward,
@@ -307,6 +316,8 @@ class EvaluationService:
             created_at=self._clock.now(),
         )
         body = documents.comparison(row)
+        if sides[0].lent is not None:
+            body["undecided"] = list(dict.fromkeys((*a.abstained, *b.abstained)))
         async with self._store.transaction() as unit:
             await unit.comparisons.add(row)
             await keep(unit, body)

@@ -6,13 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from reward_server.exam.breaches import Unfired
 from reward_server.exam.explain import why_unmet
-from reward_server.exam.marks import Mark
-from reward_server.exam.play import Play, Told
+from reward_server.exam.marks import PlayScore
+from reward_server.exam.play import ElicitedFact, Play
 from reward_server.exam.questions import Understanding
 from reward_server.exam.report import LIMITS, Advice, Figures
 from scenarios.exam import BAD, NATURAL
 from scenarios.library import SealedScenario
+from scenarios.spelling import counted
 
 _SHOWN = 12
 _ORDER_HINTS = {
@@ -27,15 +29,17 @@ class Findings:
 
     scenario: SealedScenario
     figures: Figures
-    pairs: Sequence[tuple[Play, Mark]]
+    pairs: Sequence[tuple[Play, PlayScore]]
     heard: Understanding
     leaks: Sequence[str]
-    drawn_out: Sequence[Told]
+    drawn_out: Sequence[ElicitedFact]
     """Open facts told during probing."""
     never: Sequence[str]
     """Positive criteria that no agent met."""
     always: Sequence[str]
     """Criteria that every agent met."""
+    unfired: Sequence[Unfired] = ()
+    """Breaches, and examples of commitments that a cap rests on, that cost nothing."""
 
 
 def failures(found: Findings) -> tuple[Advice, ...]:
@@ -47,7 +51,8 @@ def failures(found: Findings) -> tuple[Advice, ...]:
         *_oracle(scenario, figures, pairs),
         *_bad_agents(scenario, figures, pairs),
         *_order(scenario, figures, pairs),
-        *_criteria(found.never, found.always),
+        *_criteria(scenario, found.never, found.always, pairs),
+        *_unfired(found.unfired),
     )
 
 
@@ -65,7 +70,7 @@ def _mechanics(figures: Figures) -> Iterator[Advice]:
         yield Advice("varied agents all got the same reward: nothing can be learned from that")
 
 
-def _oracle(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, Mark]]) -> Iterator[Advice]:
+def _oracle(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, PlayScore]]) -> Iterator[Advice]:
     if figures.oracle >= LIMITS.oracle_at_least:
         return
     oracles = [pair for pair in pairs if pair[0].agent == "oracle"]
@@ -75,8 +80,8 @@ def _oracle(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Pl
     yield Advice(f"the oracle reached {figures.oracle:.2f}, needs {LIMITS.oracle_at_least:.2f}", tuple(details))
 
 
-def missed(scenario: SealedScenario, mark: Mark) -> Iterator[str]:
-    """What a play did not earn, and why."""
+def missed(scenario: SealedScenario, mark: PlayScore) -> Iterator[str]:
+    """The points that a play did not earn, and why."""
     for criterion in scenario.secrets.rubric.criteria:
         value = mark.values.get(criterion.id)
         if criterion.points > 0 and value is not None and value < 1:
@@ -85,7 +90,9 @@ def missed(scenario: SealedScenario, mark: Mark) -> Iterator[str]:
     yield from _held_down(scenario, mark)
 
 
-def _bad_agents(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, Mark]]) -> Iterator[Advice]:
+def _bad_agents(
+    scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, PlayScore]]
+) -> Iterator[Advice]:
     for agent in BAD:
         mean = figures.mean(agent)
         if mean > figures.bad_at_most:
@@ -93,8 +100,8 @@ def _bad_agents(scenario: SealedScenario, figures: Figures, pairs: Sequence[tupl
             yield Advice(message, tuple(earned(scenario, agent, pairs)))
 
 
-def earned(scenario: SealedScenario, agent: str, pairs: Sequence[tuple[Play, Mark]]) -> Iterator[str]:
-    """What the agent's best play got its points for."""
+def earned(scenario: SealedScenario, agent: str, pairs: Sequence[tuple[Play, PlayScore]]) -> Iterator[str]:
+    """The points that the agent's best play got."""
     one, mark = max((p for p in pairs if p[0].agent == agent), key=lambda pair: pair[1].reward)
     yield f"{mark.reward:.2f} with temperament {one.temperament}, seed {one.seed}, {one.turns} turns"
     yield from _held_down(scenario, mark)
@@ -105,7 +112,7 @@ def earned(scenario: SealedScenario, agent: str, pairs: Sequence[tuple[Play, Mar
             yield f"earned `{criterion.id}` ({criterion.points:g} points, {value:.0%}): {evidence}"
 
 
-def _held_down(scenario: SealedScenario, mark: Mark) -> Iterator[str]:
+def _held_down(scenario: SealedScenario, mark: PlayScore) -> Iterator[str]:
     """Caps and gates that limited a reward."""
     for criterion in scenario.secrets.rubric.criteria:
         if criterion.cap is not None and mark.values.get(criterion.id):
@@ -116,7 +123,7 @@ def _held_down(scenario: SealedScenario, mark: Mark) -> Iterator[str]:
     yield from (f"capped by the {flag} gate" for flag in mark.flags)
 
 
-def _order(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, Mark]]) -> Iterator[Advice]:
+def _order(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, PlayScore]]) -> Iterator[Advice]:
     if figures.ordered:
         return
     means = ", ".join(f"{agent} {figures.mean(agent):.2f}" for agent in NATURAL)
@@ -129,10 +136,23 @@ def _order(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Pla
     yield Advice(f"the order excellent > ok > poor does not hold: {means}", tuple(details))
 
 
-def _criteria(never: Sequence[str], always: Sequence[str]) -> Iterator[Advice]:
+def _criteria(
+    scenario: SealedScenario, never: Sequence[str], always: Sequence[str], pairs: Sequence[tuple[Play, PlayScore]]
+) -> Iterator[Advice]:
     if never:
         names = ", ".join(f"`{name}`" for name in never)
-        yield Advice(f"no scripted agent met {names}: let the oracle meet them, to show that it is possible")
+        _, oracle = next(pair for pair in pairs if pair[0].agent == "oracle")
+        missing = [criterion for criterion in scenario.secrets.rubric.criteria if criterion.id in never]
+        reasons = [f"`{each.id}`: {why}" for each in missing for why in why_unmet(scenario, each, oracle.record)]
+        message = f"no scripted agent met {names}: let the oracle meet them, to show that it is possible"
+        yield Advice(message, tuple(reasons))
     if always:
         names = ", ".join(f"`{name}`" for name in always)
         yield Advice(f"every scripted agent met {names}: such a criterion does not distinguish agents")
+
+
+def _unfired(unfired: Sequence[Unfired]) -> Iterator[Advice]:
+    written = [each for each in unfired if each.breach]
+    if written:
+        lines = tuple(map(str, written))
+        yield Advice(f"{counted(len(lines), 'line')} of `breaches` cost nothing", lines)

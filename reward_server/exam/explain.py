@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 
 from personas.case.compiled import CompiledTopic
 from personas.case.schema import Needs, Tier, all_hold, named_in
-from personas.reading.acts import Candidate, Sentence
+from personas.hearing.hear import MADE
+from personas.reading.acts import ReadCandidate, Sentence
 from personas.replay.replayer import Record
 from scenarios.library import SealedScenario
 from scenarios.schema import CommittedCheck, Criterion, ToolCheck
@@ -41,7 +42,7 @@ def why_unmet(scenario: SealedScenario, criterion: Criterion, record: Record) ->
 
 
 def _absent(needs: Needs, known: Iterable[str]) -> list[str]:
-    """What is missing of some needs; of alternatives, the first."""
+    """The needs that are missing; of alternatives, the first."""
     known = frozenset(known)
     missing = (need for need in needs if not all_hold((need,), known))
     return [need if isinstance(need, str) else need[0] for need in missing]
@@ -100,7 +101,7 @@ def _closest(topic: str, record: Record) -> str:
     return f"closest was turn {number} (“{sentence.text}”) at {confidence:.2f}, {_likeliest(sentence.topics)}"
 
 
-def _likeliest(found: tuple[Candidate, ...]) -> str:
+def _likeliest(found: tuple[ReadCandidate, ...]) -> str:
     return f"most probably `{found[0].id}` ({found[0].confidence:.2f})" if found else "about nothing in the case"
 
 
@@ -126,7 +127,8 @@ def _closest_statement(name: str, record: Record) -> str:
                 if each.id == name and each.confidence > best[0]:
                     best = (
                         each.confidence,
-                        f"closest was turn {turn.turn} (“{sentence.text}”) at {each.confidence:.2f}",
+                        f"closest was turn {turn.turn} (“{sentence.text}”), heard at {each.confidence:.2f}, "
+                        f"needs {MADE:.2f}",
                     )
     return best[1]
 

@@ -19,7 +19,7 @@ from trainer_client.wire import Message
 
 
 @dataclass(frozen=True)
-class Mark:
+class PlayScore:
     """The score of one play, with what it was decided from. Private."""
 
     reward: float
@@ -32,7 +32,7 @@ class Mark:
     record: Record = field(repr=False)
 
 
-class Marker:
+class PlayScorer:
     """Scores plays of one scenario as one batch."""
 
     def __init__(self, scorer: Scorer, reader: Reader, matcher: Matcher) -> None:
@@ -40,18 +40,18 @@ class Marker:
         self._reader = reader
         self._matcher = matcher
 
-    async def mark(self, scenario: SealedScenario, plays: Sequence[Play]) -> list[Mark]:
+    async def mark(self, scenario: SealedScenario, plays: Sequence[Play]) -> list[PlayScore]:
         """One mark per play, in order."""
         collection, slug, cap = scenario.collection, scenario.card.slug, scenario.card.max_turns
         messages = [[Message.model_validate(message) for message in play.messages] for play in plays]
         transcripts = [self._scorer.read(collection, slug, each, "assistant") for each in messages]
         requests = [ScoreRequest(collection, slug, transcript) for transcript in transcripts]
         scored = [or_raise(outcome) for outcome in await self._scorer.score(requests)]
-        marks: list[Mark] = []
+        marks: list[PlayScore] = []
         for transcript, outcome in zip(transcripts, scored, strict=True):
             cited = {v.criterion_id: [f"turn {e.turn}: {e.quote}" for e in v.evidence] for v in outcome.verdicts}
             marks.append(
-                Mark(
+                PlayScore(
                     reward=outcome.reward,
                     values={v.criterion_id: v.value for v in outcome.verdicts},
                     evidence={name: "; ".join(places) for name, places in cited.items()},

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from reward_server.exam.advice import Findings, earned, missed
-from reward_server.exam.marks import Mark
+from reward_server.exam.marks import PlayScore
 from reward_server.exam.play import Play
 from reward_server.exam.report import LEVELS, LIMITS, Note
 from scenarios.exam import BAD
@@ -24,6 +24,7 @@ def notes(found: Findings) -> Iterator[Note]:
     yield from _bad_agents(found)
     yield from _drawn_out(found)
     yield from _misheard(found)
+    yield from _unfired(found)
 
 
 def _undecided(found: Findings) -> Iterator[Note]:
@@ -37,7 +38,7 @@ def _undecided(found: Findings) -> Iterator[Note]:
 
 
 def _levels(found: Findings) -> Iterator[Note]:
-    """Where a natural agent's mean reward lies outside of what is expected of it."""
+    """The notes on a natural agent whose mean reward lies outside of what is expected of it."""
     if not found.figures.has_natural:
         name = f"{found.scenario.card.slug}.agents.yaml"
         wanted = f"write excellent, ok and poor in {name}"
@@ -67,8 +68,8 @@ def _bad_agents(found: Findings) -> Iterator[Note]:
             yield Note(text, tuple(earned(found.scenario, agent, found.pairs)))
 
 
-def _paid(found: Findings, agent: str, pairs: Sequence[tuple[Play, Mark]]) -> list[str]:
-    """What the agent's best play got points for, the most points first."""
+def _paid(found: Findings, agent: str, pairs: Sequence[tuple[Play, PlayScore]]) -> list[str]:
+    """The points of the agent's best play, the most first."""
     _, mark = max((p for p in pairs if p[0].agent == agent), key=lambda pair: pair[1].reward)
     criteria = [c for c in found.scenario.secrets.rubric.criteria if c.points > 0 and mark.values.get(c.id)]
     return [c.id for c in sorted(criteria, key=lambda c: -c.points)]
@@ -95,6 +96,13 @@ def _misheard(found: Findings) -> Iterator[Note]:
     if misses := found.heard.misses:
         many = f"{counted(len(misses), 'line')} {'was' if len(misses) == 1 else 'were'}"
         yield Note(f"add labelled turns, or make what is alike more different: {many} not understood as meant", misses)
+
+
+def _unfired(found: Findings) -> Iterator[Note]:
+    lines = tuple(str(each) for each in found.unfired if not each.breach)
+    if lines:
+        text = "reword examples that cost nothing, or allow questions (`also_questions`)"
+        yield Note(f"{text}: {counted(len(lines), 'example')} of a commitment with a cap", lines)
 
 
 def _named(names: Sequence[str]) -> str:

@@ -20,13 +20,13 @@ from personas.play.simulator import Reply, Simulator
 from personas.reading.reader import Reader
 from personas.text.wording import normal
 from reward_server.transcripts.transcript import valid_tool_ids
-from scenarios.exam import Act, ScriptedAgent
+from scenarios.exam import ExamTurn, ScriptedAgent
 from scenarios.library import SealedScenario
 from trainer_client.wire import ToolCall
 
 
 @dataclass(frozen=True)
-class Told:
+class ElicitedFact:
     """A fact that the agent drew out."""
 
     fact: str
@@ -45,7 +45,7 @@ class Play:
     ended: bool
     leaks: tuple[str, ...]
     """What was told that was closed: `turn n: fact id (why)`."""
-    told: tuple[Told, ...] = field(repr=False)
+    told: tuple[ElicitedFact, ...] = field(repr=False)
     final_state: Mapping[str, Any] = field(repr=False)
 
     @property
@@ -61,7 +61,7 @@ def play(scenario: SealedScenario, temperament: Temperament, agent: ScriptedAgen
     state, heard = opening.state, opening.text
     messages: list[Mapping[str, Any]] = [{"role": "user", "content": heard}]
     found = leaks(scenario, PersonaState(), opening.state, heard, 0)
-    told: list[Told] = []
+    told: list[ElicitedFact] = []
     ended = False
     for turn in range(scenario.card.max_turns):
         act = agent.act(turn, heard)
@@ -77,7 +77,7 @@ def play(scenario: SealedScenario, temperament: Temperament, agent: ScriptedAgen
         # Through JSON, as an episode keeps it between turns.
         state, heard = PersonaState.from_json(reply.state.to_json()), reply.text
         messages.append({"role": "user", "content": heard})
-        told += [Told(name, act.say) for name in reply.disclosed if scenario.case.by_id[name].creditable]
+        told += [ElicitedFact(name, act.say) for name in reply.disclosed if scenario.case.by_id[name].creditable]
         found += leaks(scenario, before, state, heard, turn + 1)
         if reply.ended is not None:
             ended = True
@@ -85,14 +85,14 @@ def play(scenario: SealedScenario, temperament: Temperament, agent: ScriptedAgen
     return Play(agent.name, temperament.slug, seed, tuple(messages), ended, tuple(found), tuple(told), state.to_json())
 
 
-def _message(act: Act) -> Mapping[str, Any]:
+def _message(act: ExamTurn) -> Mapping[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": act.say}
     if act.tools:
         message["tool_calls"] = [dict(call) for call in act.tools]
     return message
 
 
-def _valid_tools(scenario: SealedScenario, act: Act) -> tuple[str, ...]:
+def _valid_tools(scenario: SealedScenario, act: ExamTurn) -> tuple[str, ...]:
     return valid_tool_ids([ToolCall.model_validate(call) for call in act.tools], scenario.card.tools)
 
 

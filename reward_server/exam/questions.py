@@ -1,4 +1,4 @@
-"""Whether a persona understands what agents say: measured on the labelled turns that are kept aside.
+"""Understanding of agents by a persona, measured on the labelled turns that are kept aside.
 
 Only hearing is looked at: no gate, no reward. A scenario without labelled turns is measured on the foreign questions
 of its collection alone.
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 from personas.hearing.hear import BY_NAME
 from personas.reading.reader import Reader
-from reward_server.fitting.reader.dataset import Row
-from reward_server.fitting.reader.evaluate import MEASURES, Prediction, Share, measured, predict
+from reward_server.fitting.reader.dataset import ReaderRow
+from reward_server.fitting.reader.evaluate import MEASURES, Share, TurnPrediction, measured, predict
 from scenarios.library import Library, SealedScenario
 from scenarios.turns import LabelledTurn
 
 
 @dataclass(frozen=True)
 class Understanding:
-    """How the turns of one scenario were understood."""
+    """The measure of how the turns of one scenario were understood."""
 
     shares: dict[str, Share]
     """Measure -> its share; the names are `reward_server.fitting.reader.evaluate.MEASURES`."""
@@ -33,7 +33,9 @@ def understanding(
     """Hears every turn that is kept aside, every foreign question, and what the background answers, once."""
     foreign = [LabelledTurn(question, (), (), "foreign") for question in scenario.foreign]
     slug = scenario.card.slug
-    rows = [Row(scenario.collection, slug, turn) for turn in (*(each for each in turns if each.kept_aside), *foreign)]
+    rows = [
+        ReaderRow(scenario.collection, slug, turn) for turn in (*(each for each in turns if each.kept_aside), *foreign)
+    ]
     found = predict(library, reader, rows)
     misses = (miss for each in found if (miss := _miss(each)) is not None)
     return Understanding(measured(found), (*misses, *_taken_for_topics(scenario, reader)))
@@ -48,7 +50,7 @@ def _taken_for_topics(scenario: SealedScenario, reader: Reader) -> Iterator[str]
             yield f"stands in the background as `{name}`, heard as `{min(heard)}`: {ask}"
 
 
-def _miss(found: Prediction) -> str | None:
+def _miss(found: TurnPrediction) -> str | None:
     turn = found.row.turn
     heard = ", ".join(f"`{name}`" for name in found.asks) or "nothing"
     meant = ", ".join(f"`{name}`" for name in turn.asks) or "nothing"

@@ -1,4 +1,4 @@
-"""What an exam found: figures, the limits they are held against, and the failures in words.
+"""The report of an exam: figures, the limits they are held against, and the failures in words.
 
 The figures hold no private text and may be published. `Advice` explains failures to the author and quotes the
 author's own file, so it stays on the author's terminal.
@@ -17,8 +17,8 @@ from scenarios.exam import BAD, NATURAL, ORACLE
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What a scenario must reach."""
+class ExamThresholds:
+    """The thresholds of a scenario."""
 
     oracle_at_least: float = 0.85
     bad_at_most: float = 0.40
@@ -27,7 +27,7 @@ class Limits:
     leaks_at_most: int = 0
 
 
-LIMITS = Limits()
+LIMITS = ExamThresholds()
 LEVELS: Mapping[str, tuple[float, float]] = {"excellent": (0.70, 1.0), "ok": (0.25, 0.65), "poor": (0.0, 0.20)}
 """Where the mean rewards of the natural agents should lie. Missing it is a note, a wrong order is a failure."""
 
@@ -61,7 +61,7 @@ class Figures:
 
     @property
     def has_natural(self) -> bool:
-        """Whether natural agents were played."""
+        """True if natural agents were played."""
         return set(NATURAL) <= set(self.rewards)
 
     @property
@@ -77,12 +77,12 @@ class Figures:
 
     @property
     def bad_at_most(self) -> float:
-        """What a bad policy may reach here."""
+        """The most that a bad policy may reach here."""
         return min(LIMITS.bad_at_most, self.mean("ok")) if self.has_natural else LIMITS.bad_at_most
 
     @property
     def ordered(self) -> bool:
-        """Whether excellent > ok > poor holds for the means."""
+        """True if excellent > ok > poor holds for the means."""
         means = [self.mean(agent) for agent in NATURAL] if self.has_natural else []
         return all(better > worse for better, worse in pairwise(means))
 
@@ -119,7 +119,7 @@ class ScenarioExam:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing failed."""
+        """True if nothing failed."""
         return not self.advice
 
     def to_json(self) -> dict[str, Any]:

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import pstdev
 
 from personas.case.temperament import Temperament
 from personas.reading.reader import Reader
 from reward_server.exam.advice import Findings, failures
-from reward_server.exam.marks import Mark, Marker
+from reward_server.exam.breaches import unfired
+from reward_server.exam.marks import PlayScore, PlayScorer
 from reward_server.exam.notes import notes
 from reward_server.exam.play import Play, play
 from reward_server.exam.questions import understanding
 from reward_server.exam.report import Figures, ScenarioExam
-from scenarios.exam import Act, ScriptedAgent, agents, varied
+from reward_server.exam.variants import examine_variants
+from scenarios.exam import ExamTurn, ScriptedAgent, agents
+from scenarios.exam import varied as thinned
 from scenarios.library import Library, SealedScenario
 from scenarios.probing import TURNS, probing_lines
-from scenarios.schema import NaturalAgents
+from scenarios.schema import Breach, NaturalAgents
 from scenarios.turns import LabelledTurn
 
 GROUP = 6
@@ -31,16 +34,18 @@ GROUP = 6
 
 @dataclass(frozen=True)
 class Examiner:
-    """What every exam of a run shares."""
+    """The parts that every exam of a run shares."""
 
     library: Library
     reader: Reader
-    marker: Marker
+    marker: PlayScorer
     temperaments: Mapping[str, Temperament]
     natural: Mapping[str, NaturalAgents]
     """Scenario name -> its natural agents; scenarios without any are checked on the other agents."""
     turns: Mapping[str, Sequence[LabelledTurn]]
     """Scenario name -> its labelled turns, of which those kept aside are measured on."""
+    breaches: Mapping[str, Sequence[Breach]] = field(default_factory=dict)
+    """Scenario name -> what must cost an agent that says it."""
     seeds: tuple[int, ...] = (1, 2)
     probing_turns: int = TURNS
 
@@ -59,9 +64,11 @@ class Examiner:
         rewards: dict[str, tuple[float, ...]] = {}
         for one, mark in zip(plays, marks, strict=True):
             rewards[one.agent] = (*rewards.get(one.agent, ()), mark.reward)
+        variants = self.library.vault.variants(scenario.collection, scenario.card.slug)
+        varied = await examine_variants(variants, self.temperaments, self.reader, self.marker, self.seeds[0])
         figures = Figures(
             scenario=scenario.name,
-            plays=len(plays) + len(group) + len(probed),
+            plays=len(plays) + len(group) + len(probed) + varied.plays,
             rewards=rewards,
             understood=heard.shares,
             probing_turns=sum(p.turns for p in probed),
@@ -74,8 +81,10 @@ class Examiner:
             always_met=len(always),
         )
         pairs = list(zip(plays, marks, strict=True))
-        found = Findings(scenario, figures, pairs, heard, leaks, drawn_out, never, always)
-        return ScenarioExam(figures, failures(found), tuple(notes(found)), time.monotonic() - started)
+        silent = unfired(scenario, self.breaches.get(scenario.name, ()), self.reader)
+        found = Findings(scenario, figures, pairs, heard, leaks, drawn_out, never, always, silent)
+        advice, remarks = (*failures(found), *varied.advice), (*notes(found), *varied.notes)
+        return ScenarioExam(figures, advice, remarks, time.monotonic() - started)
 
     def _agents(self, scenario: SealedScenario) -> dict[str, ScriptedAgent]:
         return agents(scenario.secrets, scenario.topics, self.natural.get(scenario.name))
@@ -93,7 +102,7 @@ class Examiner:
         temperament = self._default(scenario)
         natural = self.natural.get(scenario.name)
         steps = natural.excellent if natural else scenario.secrets.exam.oracle
-        drawn = [varied(steps, seed) for seed in range(GROUP)]
+        drawn = [thinned(steps, seed) for seed in range(GROUP)]
         return [play(scenario, temperament, agent, self.reader, self.seeds[0]) for agent in drawn]
 
     def _default(self, scenario: SealedScenario) -> Temperament:
@@ -105,26 +114,26 @@ class Examiner:
         found: list[Play] = []
         used = 0
         while used < len(lines):
-            agent = ScriptedAgent("prober", tuple(Act(line) for line in lines[used:]))
+            agent = ScriptedAgent("prober", tuple(ExamTurn(line) for line in lines[used:]))
             found.append(play(scenario, self._default(scenario), agent, self.reader, len(found) + 1))
             used += max(1, found[-1].turns)
         return found
 
     def _same_again(self, scenario: SealedScenario, first: Play) -> bool:
-        """Whether the first play, played anew, gives the same bytes and the same state."""
+        """True if the first play, played anew, gives the same bytes and the same state."""
         agent = self._agents(scenario)[first.agent]
         again = play(scenario, self.temperaments[first.temperament], agent, self.reader, first.seed)
         return again.messages == first.messages and again.final_state == first.final_state
 
-    async def _same_reward(self, scenario: SealedScenario, plays: Sequence[Play], marks: Sequence[Mark]) -> bool:
-        """Whether a play scored alone, and all plays in reverse order, get the rewards they got together."""
+    async def _same_reward(self, scenario: SealedScenario, plays: Sequence[Play], marks: Sequence[PlayScore]) -> bool:
+        """True if a play scored alone, and all plays in reverse order, get the rewards they got together."""
         alone = [await self.marker.mark(scenario, [one]) for one in plays[:3]]
         backwards = await self.marker.mark(scenario, list(reversed(plays)))
         rewards = [mark.reward for mark in marks]
         return [mark.reward for (mark,) in alone] == rewards[:3] and [m.reward for m in backwards][::-1] == rewards
 
 
-def _idle_criteria(scenario: SealedScenario, marks: Sequence[Mark]) -> tuple[list[str], list[str]]:
+def _idle_criteria(scenario: SealedScenario, marks: Sequence[PlayScore]) -> tuple[list[str], list[str]]:
     """Positive criteria that nobody met, and criteria that everybody met; those that abstained are left out."""
     never: list[str] = []
     always: list[str] = []

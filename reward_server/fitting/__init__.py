@@ -1,1 +1,1 @@
-"""What fits models: reader, reward models, calibration, agreement. The serving process never imports it."""
+"""Fitting of models: reader, reward models, calibration, agreement. The serving process never imports it."""

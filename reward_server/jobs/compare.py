@@ -9,7 +9,7 @@ from reward_server.auth.lab import Lab
 from reward_server.errors import LabsError, LeaseLost, StoreUnavailable
 from reward_server.evaluations.service import EvaluationService
 from reward_server.jobs.evaluate import check_scenario
-from reward_server.jobs.kinds import Item, LineReader, Record, Work, failed_by, record_alone, succeeded
+from reward_server.jobs.kinds import JobItem, LineReader, Record, Work, failed_by, record_alone, succeeded
 from reward_server.store.records import JsonObject
 from reward_server.store.store import Store
 from reward_server.store.unit_of_work import UnitOfWork
@@ -34,7 +34,7 @@ class CompareItems:
         """Refuse a scenario that the lines could not use."""
         check_scenario(lab, self._catalog, params)
 
-    async def run(self, work: Work, items: Sequence[Item], record: Record) -> None:
+    async def run(self, work: Work, items: Sequence[JobItem], record: Record) -> None:
         """Compare these pairs; each is stored with its result."""
         for item in items:
             try:
@@ -44,7 +44,7 @@ class CompareItems:
             except LabsError as error:
                 await record_alone(self._store, record, [failed_by(item.index, error)])
 
-    async def _compare(self, lab: Lab, params: JsonObject, item: Item, record: Record) -> None:
+    async def _compare(self, lab: Lab, params: JsonObject, item: JobItem, record: Record) -> None:
         item_id, request = await self._lines.read_named(CompareRequest, item, params)
         weight_of_all((request.response_a.messages, request.response_b.messages))
 

@@ -9,7 +9,7 @@ from reward_server.auth.idempotency import Body
 from reward_server.auth.lab import Lab
 from reward_server.errors import InvalidRequest, TooMuchText
 from reward_server.evaluations.service import BatchEntry, EvaluationService, InvalidEntry
-from reward_server.jobs.kinds import Item, LineReader, Record, Work, failed, succeeded
+from reward_server.jobs.kinds import JobItem, LineReader, Record, Work, failed, succeeded
 from reward_server.store.job_records import ItemOutcome
 from reward_server.store.records import JsonObject
 from reward_server.store.unit_of_work import UnitOfWork
@@ -35,7 +35,7 @@ class EvaluateItems:
         """Refuse a scenario that the lines could not use."""
         check_scenario(lab, self._catalog, params)
 
-    async def run(self, work: Work, items: Sequence[Item], record: Record) -> None:
+    async def run(self, work: Work, items: Sequence[JobItem], record: Record) -> None:
         """Score these lines in one pass; the evaluations are stored with their results."""
         entries = [await self._entry(item, work.params) for item in items]
 
@@ -45,7 +45,7 @@ class EvaluateItems:
 
         await self._evaluations.batch_for_a_job(work.lab, entries, keep)
 
-    async def _entry(self, item: Item, params: JsonObject) -> BatchEntry:
+    async def _entry(self, item: JobItem, params: JsonObject) -> BatchEntry:
         # Ids of lines may be equal; within a slice they are told apart by their place.
         try:
             entry = await self._lines.read(BatchItem, item.line, {"id": str(item.index), **params})
@@ -55,7 +55,7 @@ class EvaluateItems:
         return entry
 
 
-def _outcome(item: Item, entry: BatchEntry, result: Body) -> ItemOutcome:
+def _outcome(item: JobItem, entry: BatchEntry, result: Body) -> ItemOutcome:
     if result["status"] == "error":
         return failed(item.index, result["code"], result["message"], entry.id)
     return succeeded(item.index, {"id": entry.id, **_without(result, "id", "status")})

@@ -12,13 +12,13 @@ from collections.abc import AsyncIterator, Sequence
 from pydantic_core import to_json
 
 from reward_server.access import collection_for, scenario_for
-from reward_server.agents.play import Played, Player
+from reward_server.agents.play import AgentPlayer, FinishedEpisodePlay
 from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import Scope
 from reward_server.clock import Clock
 from reward_server.errors import FieldProblem, InvalidRequest, LabsError, LeaseLost, StoreUnavailable
 from reward_server.jobs.evaluate import check_scenario
-from reward_server.jobs.kinds import Item, LineReader, Record, Work, failed_by, record_alone, succeeded
+from reward_server.jobs.kinds import JobItem, LineReader, Record, Work, failed_by, record_alone, succeeded
 from reward_server.store.agent_records import AgentEpisodeRow, AgentRow
 from reward_server.store.records import JsonObject
 from reward_server.store.store import Store
@@ -37,7 +37,7 @@ class EvaluateAgentItems:
     slice_size = 8
     whole = None
 
-    def __init__(self, player: Player, catalog: Catalog, lines: LineReader, store: Store, clock: Clock) -> None:
+    def __init__(self, player: AgentPlayer, catalog: Catalog, lines: LineReader, store: Store, clock: Clock) -> None:
         self._agents = player.agents
         self._player = player
         self._catalog = catalog
@@ -68,7 +68,7 @@ class EvaluateAgentItems:
             for slug in sorted(there) if scenario is None else [scenario]:
                 yield to_json({"collection_slug": collection, "scenario_slug": slug, "seed": seed}) + b"\n"
 
-    async def run(self, work: Work, items: Sequence[Item], record: Record) -> None:
+    async def run(self, work: Work, items: Sequence[JobItem], record: Record) -> None:
         """Play these at once; each is stored as soon as it is over."""
         agent = await self._agents.get(work.lab, work.params["agent"]["agent_id"])
         outcomes = await asyncio.gather(
@@ -78,7 +78,7 @@ class EvaluateAgentItems:
             if isinstance(outcome, BaseException):
                 raise outcome
 
-    async def _one(self, work: Work, agent: AgentRow, item: Item, record: Record) -> None:
+    async def _one(self, work: Work, agent: AgentRow, item: JobItem, record: Record) -> None:
         try:
             wanted = await self._lines.read(AgentItem, item.line, _defaults(work.params))
             played = await self._player.play(work.lab, agent, wanted, f"{work.job_id}/{item.index}")
@@ -93,7 +93,9 @@ class EvaluateAgentItems:
         except LabsError as error:
             await record_alone(self._store, record, [failed_by(item.index, error)])
 
-    def _row(self, work: Work, item: Item, agent: AgentRow, wanted: AgentItem, played: Played) -> AgentEpisodeRow:
+    def _row(
+        self, work: Work, item: JobItem, agent: AgentRow, wanted: AgentItem, played: FinishedEpisodePlay
+    ) -> AgentEpisodeRow:
         return AgentEpisodeRow(
             job_id=work.job_id,
             item_index=item.index,
@@ -113,7 +115,7 @@ def _defaults(params: JsonObject) -> JsonObject:
     return {name: params[name] for name in ("collection_slug", "scenario_slug") if name in params}
 
 
-def _shown(item: Item, wanted: AgentItem, played: Played) -> JsonObject:
+def _shown(item: JobItem, wanted: AgentItem, played: FinishedEpisodePlay) -> JsonObject:
     return {
         "id": wanted.id or str(item.index),
         "episode_id": played.episode_id,

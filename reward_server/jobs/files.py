@@ -25,7 +25,7 @@ MAX_NAME_CHARACTERS = 200
 
 @dataclass(frozen=True)
 class FileLimits:
-    """What a lab may store."""
+    """The limits on files of a lab."""
 
     file_bytes: int = 256_000_000
     lab_bytes: int = 2_000_000_000
@@ -63,7 +63,7 @@ class _Cutter:
         return chunks
 
     def end(self) -> list[Chunk]:
-        """What is left."""
+        """Return the rest."""
         found = self._add(self._rest)
         if self.lines == 0:
             raise InvalidRequest("The file has no lines.")
@@ -139,7 +139,7 @@ class FileService:
         return row
 
     async def get(self, lab: Lab, file_id: str) -> Body:
-        """What a file is."""
+        """Return the metadata of a file."""
         return document(await self.find(lab, file_id))
 
     async def find(self, lab: Lab, file_id: str) -> FileRow:

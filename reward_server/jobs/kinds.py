@@ -1,4 +1,4 @@
-"""What a kind of job is: how its items are checked and done.
+"""Kinds of jobs: how their items are checked and done.
 
 A kind does a slice of items at a time and records what became of them in the very transaction that makes their effect
 durable, so that an item has its effect once however often its workers are killed.
@@ -58,11 +58,11 @@ class LineReader:
 
         return await self._made(request, line)
 
-    async def named(self, item: Item) -> tuple[str, dict[str, Any]]:
+    async def named(self, item: JobItem) -> tuple[str, dict[str, Any]]:
         """The id of an item whose request has none, and the rest of its line."""
         return await self._made(lambda line: self._split(item.index, line), item.line)
 
-    async def read_named(self, model: type[M], item: Item, defaults: Mapping[str, Any]) -> tuple[str, M]:
+    async def read_named(self, model: type[M], item: JobItem, defaults: Mapping[str, Any]) -> tuple[str, M]:
         """The id of an item whose request has none, and the request of the rest, as `read` reads it."""
 
         def request(line: bytes) -> tuple[str, M]:
@@ -89,7 +89,7 @@ class LineReader:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class JobItem:
     """One line of a job's input."""
 
     index: int
@@ -99,7 +99,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Work:
-    """What a kind is handed beside the items."""
+    """The things that a kind is handed beside the items."""
 
     lab: Lab
     params: JsonObject = field(repr=False)
@@ -121,7 +121,7 @@ class WholeFile:
     """Of an attempt."""
 
 
-class Kind(Protocol):
+class JobKind(Protocol):
     """A type of jobs."""
 
     @property
@@ -135,12 +135,12 @@ class Kind(Protocol):
     async def check(self, lab: Lab, params: JsonObject) -> None:
         """Refuse, before any work, what cannot be done; `LabsError` says why."""
 
-    async def run(self, work: Work, items: Sequence[Item], record: Record) -> None:
+    async def run(self, work: Work, items: Sequence[JobItem], record: Record) -> None:
         """Do these items and record all of them."""
 
 
 @runtime_checkable
-class Collector(Protocol):
+class CollectingKind(Protocol):
     """A kind that finds its items itself, where none are given."""
 
     def check_input(self, params: JsonObject) -> None:
@@ -151,7 +151,7 @@ class Collector(Protocol):
 
 
 def in_passing(error: type[LabsError]) -> bool:
-    """Whether a failure says nothing of the item: the same item may work later."""
+    """True if a failure says nothing of the item: the same item may work later."""
     return issubclass(error, ProviderFailed | Unavailable | RateLimited) or error is LabsError
 
 

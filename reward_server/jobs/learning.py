@@ -18,9 +18,9 @@ from reward_server.auth.lab import Lab
 from reward_server.clock import Clock
 from reward_server.errors import StorageExhausted
 from reward_server.folders import make_private
-from reward_server.jobs.kinds import Item, Record, WholeFile, Work, failed, record_alone, succeeded
+from reward_server.jobs.kinds import JobItem, Record, WholeFile, Work, failed, record_alone, succeeded
 from reward_server.jobs.rows import write_rows
-from reward_server.jobs.subprocess import Refusal, run
+from reward_server.jobs.subprocess import DataRefused, run
 from reward_server.ownership import of_lab
 from reward_server.settings import Settings
 from reward_server.store.records import JsonObject
@@ -33,7 +33,7 @@ MOST_KEPT = 100
 
 
 @dataclass(frozen=True)
-class Learning:
+class FittingKind:
     """A kind of errand, and where what it makes goes."""
 
     errand: str
@@ -46,12 +46,12 @@ class Learning:
     most_lines: int
 
 
-class LearningItem:
+class FittingItem:
     """Makes something of a file of rows."""
 
     slice_size = 1
 
-    def __init__(self, learning: Learning, store: Store, settings: Settings, clock: Clock) -> None:
+    def __init__(self, learning: FittingKind, store: Store, settings: Settings, clock: Clock) -> None:
         self._learning = learning
         self._store = store
         self._settings = settings
@@ -64,7 +64,7 @@ class LearningItem:
         if len(list(own.glob(self._learning.kept_as))) >= MOST_KEPT:
             raise StorageExhausted(f"This lab keeps {MOST_KEPT} of these; delete some first.")
 
-    async def run(self, work: Work, items: Sequence[Item], record: Record) -> None:
+    async def run(self, work: Work, items: Sequence[JobItem], record: Record) -> None:
         """Have it made; what is wrong with the rows fails the job."""
         [item] = items
         place = _own(self._settings.learning, work.lab) / work.job_id
@@ -83,7 +83,9 @@ class LearningItem:
         }
         made = await run(self._learning.errand, order, work.note)
         outcome = (
-            failed(item.index, made.code, made.message) if isinstance(made, Refusal) else succeeded(item.index, made)
+            failed(item.index, made.code, made.message)
+            if isinstance(made, DataRefused)
+            else succeeded(item.index, made)
         )
         await record_alone(self._store, record, [outcome])
         await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)

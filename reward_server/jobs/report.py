@@ -1,4 +1,4 @@
-"""What a job came to in a few figures: means, what changed and by how much, who won, what went wrong."""
+"""The report of a job in a few figures: means, what changed and by how much, who won, what went wrong."""
 
 from __future__ import annotations
 

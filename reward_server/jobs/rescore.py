@@ -17,7 +17,7 @@ from reward_server.episodes import machine
 from reward_server.episodes.scores import request_of
 from reward_server.errors import EpisodeNotFound, EvaluationNotFound, InvalidRequest, LabsError, NothingToScore
 from reward_server.jobs.evaluate import check_scenario
-from reward_server.jobs.kinds import Item, LineReader, Record, Work, failed_by, record_alone, succeeded
+from reward_server.jobs.kinds import JobItem, LineReader, Record, Work, failed_by, record_alone, succeeded
 from reward_server.scoring.config import read_config
 from reward_server.scoring.scored import or_raise
 from reward_server.scoring.scorer import Scorer, ScoreRequest
@@ -65,7 +65,7 @@ class RescoreItems:
         """Items may come beside a source, which is ignored then."""
 
     async def collect(self, lab: Lab, params: JsonObject) -> AsyncIterator[bytes]:
-        """What the key may use and has to be scored again, as lines; `InvalidRequest` without a source."""
+        """The evaluations to score again that the key may use, as lines; `InvalidRequest` without a source."""
         source = params.get("source")
         if source is None:
             raise InvalidRequest(SOURCE)
@@ -78,7 +78,7 @@ class RescoreItems:
         for each in found:
             yield to_json({name: each}) + b"\n"
 
-    async def run(self, work: Work, items: Sequence[Item], record: Record) -> None:
+    async def run(self, work: Work, items: Sequence[JobItem], record: Record) -> None:
         """Score these again, and record what changed."""
         outcomes: list[ItemOutcome] = []
         for item in items:
@@ -88,7 +88,7 @@ class RescoreItems:
                 outcomes.append(failed_by(item.index, error))
         await record_alone(self._store, record, outcomes)
 
-    async def _again(self, work: Work, item: Item) -> _Pair:
+    async def _again(self, work: Work, item: JobItem) -> _Pair:
         _, content = await self._lines.named(item)
         if isinstance(content.get("episode_id"), str):
             return await self._episode(work, content["episode_id"])

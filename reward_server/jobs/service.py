@@ -16,7 +16,7 @@ from reward_server.clock import Clock, next_midnight, to_iso
 from reward_server.errors import Conflict, FieldProblem, InvalidRequest, JobNotFound, TooManyAtOnce
 from reward_server.ids import IdPrefix, is_id, new_id
 from reward_server.jobs.files import FileService
-from reward_server.jobs.kinds import Collector, Kind
+from reward_server.jobs.kinds import CollectingKind, JobKind
 from reward_server.jobs.report import report
 from reward_server.store.job_records import FileRow, JobRow, JobStatus
 from reward_server.store.records import JsonObject, PageEnd
@@ -47,7 +47,7 @@ class JobService:
         *,
         store: Store,
         files: FileService,
-        kinds: Mapping[str, Kind],
+        kinds: Mapping[str, JobKind],
         idempotency: Idempotency,
         clock: Clock,
         wake: Callable[[], None],
@@ -83,12 +83,12 @@ class JobService:
         return await self._idempotency.answer(lab, key, lambda: ("jobs", request.model_dump()), work)
 
     async def get(self, lab: Lab, job_id: str) -> Body:
-        """How a job stands."""
+        """Return the state of a job."""
         [shown] = await self.shown(lab, [await self.find(lab, job_id)])
         return shown
 
     async def shown(self, lab: Lab, rows: Sequence[JobRow]) -> list[Body]:
-        """How jobs of the lab stand."""
+        """Return the states of jobs of the lab."""
         asked = [row.job_id for row in rows if row.status is JobStatus.RUNNING and self._is_whole(row)]
         noted: Mapping[str, JsonObject] = {}
         if asked:
@@ -152,12 +152,12 @@ class JobService:
         return await self.get(lab, job_id)
 
     async def report(self, lab: Lab, job_id: str) -> Body:
-        """What the finished items come to."""
+        """Sum up the finished items."""
         row = await self.find(lab, job_id)
         return {"job_id": job_id, **await report(row.type, self.results(lab, job_id))}
 
     async def results(self, lab: Lab, job_id: str, after: int = -1) -> AsyncIterator[JsonObject]:
-        """What became of the items that are finished so far, in their order."""
+        """The outcomes of the items that are finished so far, in their order."""
         while True:
             async with self._store.reading() as unit:
                 found = await unit.jobs.results(lab.lab_id, job_id, after, RESULTS_AT_ONCE)
@@ -169,7 +169,7 @@ class JobService:
 
     async def _input(self, lab: Lab, request: JobRequest, params: JsonObject) -> Submission:
         kind = self._kinds[request.type]
-        if isinstance(kind, Collector) and (request.items is not None or request.file_id is not None):
+        if isinstance(kind, CollectingKind) and (request.items is not None or request.file_id is not None):
             kind.check_input(params)
         if request.items is not None and request.file_id is not None:
             raise InvalidRequest(errors=[FieldProblem(("items",), ONE_INPUT)])
@@ -177,7 +177,7 @@ class JobService:
             file = await self._files.find(lab, request.file_id)
         elif request.items is not None:
             file = await self._files.store(lab, GIVEN, _lines(request.items))
-        elif isinstance(kind, Collector):
+        elif isinstance(kind, CollectingKind):
             file = await self._files.store(lab, GIVEN, kind.collect(lab, params))
         else:
             raise InvalidRequest(errors=[FieldProblem(("items",), ONE_INPUT)])
@@ -200,8 +200,8 @@ class JobService:
         )
 
 
-def _total(kind: Kind, file: FileRow) -> int:
-    """How many items a file is; `InvalidRequest` where it has too many lines."""
+def _total(kind: JobKind, file: FileRow) -> int:
+    """The number of items of a file; `InvalidRequest` where it has too many lines."""
     if kind.whole is None:
         return file.lines
     if file.lines > kind.whole.most_lines:

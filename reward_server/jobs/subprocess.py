@@ -19,14 +19,16 @@ log = get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """Why an errand cannot be done: its data is at fault."""
+class DataRefused:
+    """The reason why an errand cannot be done: its data is at fault."""
 
     code: str
     message: str
 
 
-async def run(errand: str, order: JsonObject, note: Callable[[JsonObject], Awaitable[None]]) -> JsonObject | Refusal:
+async def run(
+    errand: str, order: JsonObject, note: Callable[[JsonObject], Awaitable[None]]
+) -> JsonObject | DataRefused:
     """The result; `note` hears of `stage` and `progress` meanwhile.
 
     Raises:
@@ -59,14 +61,14 @@ async def _give(process: asyncio.subprocess.Process, order: JsonObject) -> None:
 
 async def _answer(
     process: asyncio.subprocess.Process, errand: str, note: Callable[[JsonObject], Awaitable[None]]
-) -> JsonObject | Refusal:
+) -> JsonObject | DataRefused:
     assert process.stdout is not None
     async for line in process.stdout:
         said: JsonObject = json.loads(line)
         if "stage" in said:
             await note(said)
         elif "code" in said:
-            return Refusal(said["code"], said["message"])
+            return DataRefused(said["code"], said["message"])
         elif "failed" in said:
             log.error("errand_failed", errand=errand, error=said["failed"], at=said["at"])
             raise LabsError

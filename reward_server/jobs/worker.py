@@ -30,11 +30,11 @@ from reward_server.errors import (
     LeaseLost,
     StoreUnavailable,
 )
-from reward_server.jobs.kinds import Item, Kind, Work, failed, failed_by, passing_codes
+from reward_server.jobs.kinds import JobItem, JobKind, Work, failed, failed_by, passing_codes
 from reward_server.limits.fair_threads import working_for
 from reward_server.limits.usage import UsageMeter
 from reward_server.logs.logger import get_logger
-from reward_server.store.job_claims import MAX_ATTEMPTS, Hold
+from reward_server.store.job_claims import MAX_ATTEMPTS, ItemLease
 from reward_server.store.job_records import Claim, ItemOutcome, ItemState, JobRow
 from reward_server.store.records import JsonObject
 from reward_server.store.store import Store
@@ -58,25 +58,25 @@ Finished = Callable[[UnitOfWork, JobRow], Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class Pace:
-    """How long things take."""
+class WorkerTimings:
+    """The intervals of a worker."""
 
     lease_s: float = 15.0
     poll_s: float = 1.0
     slice_deadline_s: float = 300.0
 
 
-class Worker:
+class JobWorker:
     """One of those that do jobs."""
 
     def __init__(
         self,
         *,
         store: Store,
-        kinds: Mapping[str, Kind],
+        kinds: Mapping[str, JobKind],
         clock: Clock,
         metrics: Metrics,
-        pace: Pace,
+        pace: WorkerTimings,
         usage: UsageMeter,
         finished: Sequence[Finished] = (),
     ) -> None:
@@ -116,7 +116,7 @@ class Worker:
         now = self._clock.now()
         most = max(kind.slice_size for kind in self._kinds.values())
         async with self._store.transaction() as unit:
-            hold = Hold(secrets.token_hex(16), now + timedelta(seconds=self._pace.lease_s), most)
+            hold = ItemLease(secrets.token_hex(16), now + timedelta(seconds=self._pace.lease_s), most)
             taken = await unit.job_items.claim(hold, list(self._kinds), now)
             for job in taken.lost:
                 await self._tell_finished(unit, job)
@@ -187,13 +187,13 @@ class Worker:
             log.error("job_failed", job=job.job_id, error=type(error).__name__)  # noqa: TRY400
             await self._failed(claim, LabsError.code, LabsError.default_message)
 
-    async def _items(self, claim: Claim) -> list[Item]:
+    async def _items(self, claim: Claim) -> list[JobItem]:
         if self._kinds[claim.job.type].whole is not None:
             # Such a kind reads the whole file itself, if it has one.
-            return [Item(index, claim.attempts[index], b"") for index in claim.indexes]
+            return [JobItem(index, claim.attempts[index], b"") for index in claim.indexes]
         async with self._store.reading() as unit:
             lines = await unit.files.lines(claim.job.lab_id, claim.job.file_id, claim.indexes)
-        return [Item(index, claim.attempts[index], lines[index]) for index in claim.indexes]
+        return [JobItem(index, claim.attempts[index], lines[index]) for index in claim.indexes]
 
     async def _require_some_of_the_day(self, job: JobRow) -> None:
         """`ComputeExhausted` where the lab has had as much text read today as it may."""
@@ -207,7 +207,7 @@ class Worker:
         self._usage.count(job.lab_id, characters=characters)
 
     async def _have_it_rest(self, claim: Claim, reason: str) -> None:
-        """What has no outcome yet waits for the lab's next day; the attempt does not count."""
+        """Let items without an outcome wait for the lab's next day; the attempt does not count."""
         now = self._clock.now()
         log.info("job_rests", job=claim.job.job_id, reason=reason)
         with suppress(StoreUnavailable):

@@ -1,1 +1,1 @@
-"""Who decides a criterion: exact state, rules, the text encoder."""
+"""Judges that decide a criterion: exact state, rules, the text encoder."""

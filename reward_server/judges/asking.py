@@ -29,7 +29,7 @@ async def ask_and_read(
     lab_id: str,
     sample: int,
 ) -> T:
-    """What is read in the answer; a mistake of the model is told to it, and the question asked once more.
+    """Ask, and read the answer; a mistake of the model is told to it, and the question asked once more.
 
     `put` gives the question, after a mistake a second one, and how to read its answer, which is done in a thread.
 

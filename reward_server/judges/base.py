@@ -1,4 +1,4 @@
-"""What a judge is: something that decides criteria about a transcript and shows its evidence.
+"""The interface of judges: they decide criteria about a transcript and show their evidence.
 
 A judge decides, abstains or fails; it never guesses. A verdict that earns or costs anything cites what
 was said, in which turn, by whom. Judges put no number on a conversation: that is `scoring`'s arithmetic.
@@ -19,14 +19,24 @@ from reward_server.transcripts.transcript import Transcript
 from scenarios.library import SealedScenario
 from scenarios.schema import Criterion
 
-__all__ = ["AskedJudge", "Case", "ComputedJudge", "Evidence", "Judge", "JudgeFailed", "Outcome", "Status", "Verdict"]
+__all__ = [
+    "Case",
+    "ComputedJudge",
+    "Evidence",
+    "Judge",
+    "JudgeFailed",
+    "Outcome",
+    "RemoteJudge",
+    "Verdict",
+    "VerdictStatus",
+]
 
 Party = Literal["agent", "persona"]
 MAX_QUOTE = 300
 
 
-class Status(StrEnum):
-    """What a verdict says. For a penalty, `met` means that the bad thing happened."""
+class VerdictStatus(StrEnum):
+    """The decision of a verdict. For a penalty, `met` means that the bad thing happened."""
 
     MET = "met"
     PARTIAL = "partial"
@@ -48,7 +58,7 @@ class Verdict:
     """A criterion decided, or not. Private: its repr shows only the status."""
 
     criterion_id: str
-    status: Status
+    status: VerdictStatus
     value: float | None
     """How far it is met, 0 to 1; None when abstained."""
     evidence: tuple[Evidence, ...]
@@ -91,7 +101,7 @@ class Case:
 
 
 class Judge(Protocol):
-    """What all judges have."""
+    """Base of all judges."""
 
     @property
     def name(self) -> str:
@@ -117,7 +127,7 @@ Outcome = tuple[Verdict, ...] | LabsError
 """What asking about one case came to: verdicts, or why there are none (the judge failed, the budget is spent, …)."""
 
 
-class AskedJudge(Judge, Protocol):
+class RemoteJudge(Judge, Protocol):
     """Decides by asking someone over a network; a batch at a time, and each case may fail alone."""
 
     async def decide(self, cases: Sequence[tuple[Case, Sequence[Criterion]]]) -> Sequence[Outcome]:
@@ -126,7 +136,7 @@ class AskedJudge(Judge, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found, before it is put into a verdict."""
+    """The result of a check, before it is put into a verdict."""
 
     value: float
     evidence: tuple[Evidence, ...] = ()
@@ -138,7 +148,7 @@ NOT_MET = Finding(0.0)
 def verdict(judge: Judge, criterion: Criterion, finding: Finding) -> Verdict:
     """The verdict that a finding amounts to."""
     value = round(min(1.0, max(0.0, finding.value)), 4)
-    status = Status.MET if value == 1.0 else Status.PARTIAL if value > 0 else Status.UNMET
+    status = VerdictStatus.MET if value == 1.0 else VerdictStatus.PARTIAL if value > 0 else VerdictStatus.UNMET
     evidence = finding.evidence if value > 0 else ()
     return Verdict(criterion.id, status, value, evidence, judge.name, judge.version)
 
@@ -150,7 +160,7 @@ def cite(transcript: Transcript, turn: int, role: Party, wanted: str) -> Evidenc
 
 
 def occurs(transcript: Transcript, evidence: Iterable[Evidence]) -> bool:
-    """Whether every sentence of every quote stands where it is said to, in plain form."""
+    """True if every sentence of every quote stands where it is said to, in plain form."""
     return all(_stands_in(e.quote, _as_read(transcript.said_by(e.role, e.turn))) for e in evidence)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reward_server.judges.base import Status, Verdict
+from reward_server.judges.base import Verdict, VerdictStatus
 from scenarios.schema import Check, Criterion
 
 
@@ -48,13 +48,13 @@ def at_step(criterion: Criterion, step: int) -> Criterion:
 
 
 def route(check: Check) -> str:
-    """What a panel sends a check by: its kind, for plug-ins with the name of the plug-in."""
+    """The key that a panel sends a check by: its kind, for plug-ins with the name of the plug-in."""
     return f"plugin:{check.plugin.name}" if check.plugin else check.kind
 
 
 def settles(criterion: Criterion, step: int, verdict: Verdict) -> bool:
-    """Whether no further step is needed after this verdict."""
-    if verdict.status is Status.ABSTAINED or verdict.value is None:
+    """True if no further step is needed after this verdict."""
+    if verdict.status is VerdictStatus.ABSTAINED or verdict.value is None:
         return False
     if step >= len(criterion.fallback):
         return True
@@ -63,5 +63,5 @@ def settles(criterion: Criterion, step: int, verdict: Verdict) -> bool:
 
 
 def better(standing: Verdict | None, verdict: Verdict) -> Verdict:
-    """What stands after one more verdict: an abstention takes nothing back."""
-    return standing if standing is not None and verdict.status is Status.ABSTAINED else verdict
+    """The verdict that stands after one more: an abstention takes nothing back."""
+    return standing if standing is not None and verdict.status is VerdictStatus.ABSTAINED else verdict

@@ -18,10 +18,10 @@ import structlog
 
 from personas.reading.reader import Reader
 from personas.text.sentences import sentences
-from reward_server.decisions.questions import MOST_OPTIONS, Choice, Decider, Predicate, Typed
+from reward_server.decisions.questions import MOST_OPTIONS, ChoiceQuestion, Decider, Typed, YesNoQuestion
 from reward_server.errors import BodyTooLarge, BudgetExhausted, JudgeFailed, Unavailable
 from reward_server.judges.asking import no_answer
-from reward_server.judges.base import MAX_QUOTE, Case, Evidence, Outcome, Status, Verdict
+from reward_server.judges.base import MAX_QUOTE, Case, Evidence, Outcome, Verdict, VerdictStatus
 from reward_server.judges.cascade import at_step
 from reward_server.judges.inquiry import name_of
 from reward_server.judges.preflight import condemned, offence_in
@@ -91,7 +91,7 @@ class DecisionJudge:
         asked = _asked(case, criteria)
         names = {name_of(criterion): name for name, criterion in asked.items()}
         state = _state(case, seen)
-        questions: dict[str, Typed] = {name: Predicate(_question(each), YES, NO) for name, each in asked.items()}
+        questions: dict[str, Typed] = {name: YesNoQuestion(_question(each), YES, NO) for name, each in asked.items()}
         found = await self._decider.decide(state, questions, lab_id=case.lab_id)
         likely = {name: found[name].yes for name in asked}
         met = [name for name in asked if likely[name] >= self._threshold]
@@ -111,7 +111,7 @@ class DecisionJudge:
             return dict.fromkeys(met, said[0])
         options = tuple((f"s{number}", each.quote[:DESCRIBED]) for number, each in enumerate(said))
         questions: dict[str, Typed] = {
-            name: Choice(SHOWN_BY.format(question=question), options) for name, question in met.items()
+            name: ChoiceQuestion(SHOWN_BY.format(question=question), options) for name, question in met.items()
         }
         found = await self._decider.decide(state, questions, lab_id=case.lab_id)
         return {name: said[int(found[name].best[1:])] for name in met}
@@ -125,7 +125,7 @@ class DecisionJudge:
     ) -> Verdict:
         """Met or not; the spread is that of a thing which happens with this probability."""
         evidence = quotes.get(names[name_of(criterion)])
-        status, value = (Status.UNMET, 0.0) if evidence is None else (Status.MET, 1.0)
+        status, value = (VerdictStatus.UNMET, 0.0) if evidence is None else (VerdictStatus.MET, 1.0)
         shown = () if evidence is None else (evidence,)
         spread = round(math.sqrt(likely * (1 - likely)), 4)
         return Verdict(

@@ -1,4 +1,4 @@
-"""Which of two conversations is better, decided in both orders by a decision model: a win counts only if both agree.
+"""Compares two conversations in both orders with a decision model: a win counts only if both agree.
 
 As `pairwise` asks a language model: the pair has an order of its own, by digest, so swapping the arguments swaps the
 result and nothing else.
@@ -14,10 +14,10 @@ from typing import Any
 import structlog
 
 from personas.reading.reader import Reader
-from reward_server.decisions.questions import Choice, Decider
+from reward_server.decisions.questions import ChoiceQuestion, Decider
 from reward_server.judges.asking import no_answer, together
 from reward_server.judges.decided import NOTE
-from reward_server.judges.pairwise import Preference
+from reward_server.judges.pairwise import PairwisePreference
 from reward_server.judges.preflight import offence_in
 from reward_server.judges.prompt import transcript_json, turns_of
 from reward_server.judges.shown import as_shown
@@ -28,7 +28,7 @@ from scenarios.schema import Criterion
 
 log = structlog.get_logger(__name__)
 
-BETTER = Choice(
+BETTER = ChoiceQuestion(
     "In which conversation did the agent serve its task better, by what matters? Length, politeness formulas and the "
     "order of the two count for nothing.",
     (("X", "clearly in X"), ("Y", "clearly in Y"), ("neither", "no clear difference")),
@@ -44,13 +44,13 @@ class DecidedPairs:
 
     async def compare(
         self, scenario: SealedScenario, criteria: Sequence[Criterion], a: Transcript, b: Transcript, lab_id: str
-    ) -> Preference:
-        """Who is better by these criteria; raises as `PairwiseJudge.compare`."""
+    ) -> PairwisePreference:
+        """Compare two transcripts by these criteria; raises as `PairwiseJudge.compare`."""
         if await asyncio.to_thread(lambda: offence_in(a) is not None or offence_in(b) is not None):
-            return Preference("tie", consistent=True)
+            return PairwisePreference("tie", consistent=True)
         one, other = await asyncio.to_thread(lambda: [self._turns(each, scenario) for each in (a, b)])
         if one == other:
-            return Preference("tie", consistent=True)
+            return PairwisePreference("tie", consistent=True)
         first, second = sorted((one, other), key=lambda each: hashlib.sha256(str(each).encode()).digest())
         orders = ((first, second), (second, first))
         try:
@@ -60,8 +60,8 @@ class DecidedPairs:
             raise no_answer(failure) from None
         said = [{"X": x, "Y": y}.get(label) for label, (x, y) in zip(labels, orders, strict=True)]
         if said[0] is not said[1]:
-            return Preference("tie", consistent=False)
-        return Preference("tie" if said[0] is None else "a" if said[0] is one else "b", consistent=True)
+            return PairwisePreference("tie", consistent=False)
+        return PairwisePreference("tie" if said[0] is None else "a" if said[0] is one else "b", consistent=True)
 
     async def _better(self, scenario: SealedScenario, criteria: Sequence[Criterion], x: Any, y: Any, lab: str) -> str:
         matters = [{"counts": "for" if each.points > 0 else "against", "what": each.about} for each in criteria]

@@ -1,4 +1,4 @@
-"""What several answers of a language model come to: a value, how much the answers differ, and the evidence.
+"""Combines several answers of a language model: into a value, how much the answers differ, and the evidence.
 
 The value is the mean over the samples of "met" (1 or 0), or of its probability where the judge weighs by
 log-probabilities. Without evidence in any sample it is 0, however likely the model finds it.
@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from reward_server.judges.base import Evidence, Status, Verdict, occurs
-from reward_server.judges.reading import Answered
+from reward_server.judges.base import Evidence, Verdict, VerdictStatus, occurs
+from reward_server.judges.reading import CheckedAnswer
 from reward_server.transcripts.transcript import Transcript
 from scenarios.schema import Criterion
 
@@ -31,7 +31,7 @@ KEPT_REASON = 400
 class Sample:
     """One checked answer to an inquiry: per question what was answered, and what it counts, from 0 to 1."""
 
-    answers: tuple[Answered, ...] = field(repr=False)
+    answers: tuple[CheckedAnswer, ...] = field(repr=False)
     weights: tuple[float, ...]
     """How likely "met" was, or, where that is not asked for, 1 for met and 0 for not."""
 
@@ -65,7 +65,7 @@ def _spread(values: Sequence[float]) -> float | None:
 
 
 def usable(decision: Any, count: int, transcript: Transcript) -> bool:
-    """Whether something that was kept is a decision on so many criteria about this transcript."""
+    """True if something that was kept is a decision on so many criteria about this transcript."""
     return (
         isinstance(decision, list)
         and len(decision) == count
@@ -99,6 +99,6 @@ def verdicts_of(decision: Any, criteria: Sequence[Criterion], judge: str, versio
 
 def _verdict(entry: dict[str, Any], criterion: Criterion, judge: str, version: str) -> Verdict:
     value = entry["value"]
-    status = Status.MET if value == 1.0 else Status.PARTIAL if value > 0 else Status.UNMET
+    status = VerdictStatus.MET if value == 1.0 else VerdictStatus.PARTIAL if value > 0 else VerdictStatus.UNMET
     evidence = tuple(_evidence(each) for each in entry["evidence"])
     return Verdict(criterion.id, status, value, evidence, judge, version, entry["spread"])

@@ -20,7 +20,7 @@ CLASSIFIER = "classifier"
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a judge makes of a whole conversation."""
+    """The number that a judge puts on a whole conversation, with its uncertainty."""
 
     value: float
     """In [0, 1]."""
@@ -37,7 +37,7 @@ class ConversationJudge(Protocol):
 
     @property
     def name(self) -> str:
-        """What composites call it: `reward_model`, or a plug-in's name."""
+        """The name that composites use: `reward_model`, or a plug-in's name."""
 
     @property
     def version(self) -> str:

@@ -1,4 +1,4 @@
-"""What is asked of a language model about one dimension of a transcript, and the key its decision is kept under.
+"""Inquiries to a language model about one dimension of a transcript, and the key that a decision is kept under.
 
 All `judge` criteria of a dimension are asked together, whichever of them a request wants, and so are all those that
 other checks fall back on, so that a verdict does not depend on the request's weights. The model sees ids that
@@ -66,14 +66,14 @@ class Inquiry:
 
 
 def name_of(criterion: Criterion) -> tuple[str, str]:
-    """What tells the questions of a rubric apart: a criterion may have one of its own and others to fall back on."""
+    """The name of a question within a rubric: a criterion may have one of its own and others to fall back on."""
     return criterion.id, "" if criterion.check.judge is None else criterion.check.judge.question
 
 
 def inquiries(
     case: Case, criteria: Sequence[Criterion], version: str, temperature: float, reader: Reader | None = None
 ) -> list[Inquiry]:
-    """What has to be asked to decide `criteria`; `BodyTooLarge` if the transcript is too long to be sent."""
+    """The inquiries that decide `criteria`; `BodyTooLarge` if the transcript is too long to be sent."""
     transcript_json(case.transcript)  # refused before it is read, which takes longer
     seen = as_shown(case.transcript, case.scenario.case, reader)
     text = transcript_json(seen)

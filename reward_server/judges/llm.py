@@ -97,7 +97,7 @@ class LlmJudge:
         return 0.0 if self._samples == 1 else 1.0
 
     async def _decision(self, case: Case, inquiry: Inquiry) -> Any:
-        """What is decided of one inquiry, as JSON: what is kept, else what the model's samples come to."""
+        """Decide one inquiry, as JSON: the decision that is kept, else the one that the model's samples come to."""
 
         def fits(kept: Any) -> bool:
             return usable(kept, len(inquiry.criteria), inquiry.seen)

@@ -1,4 +1,4 @@
-"""Which of two conversations is better, asked in both orders: a win counts only if both orders agree.
+"""Compares two conversations, asked in both orders: a win counts only if both orders agree.
 
 Models prefer a position (LLMBar, Zeng et al. 2024: consistency of some is below 50 %), so one order alone measures
 where a conversation stood. The pair is asked in an order of its own, by the transcripts' digests: swapping the
@@ -37,8 +37,8 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Preference:
-    """What both orders together say."""
+class PairwisePreference:
+    """The preference that both orders together express."""
 
     winner: Winner
     consistent: bool
@@ -47,7 +47,7 @@ class Preference:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Reading:
-    """What the model is shown of a transcript, and the line of JSON that it reads."""
+    """A transcript as the model is shown it, and the line of JSON that it reads."""
 
     transcript: Transcript
     text: str
@@ -64,8 +64,8 @@ class PairwiseJudge:
 
     async def compare(
         self, scenario: SealedScenario, criteria: Sequence[Criterion], a: Transcript, b: Transcript, lab_id: str
-    ) -> Preference:
-        """Who is better by these criteria.
+    ) -> PairwisePreference:
+        """Compare two transcripts by these criteria.
 
         Raises:
             JudgeFailed: one of the two orders got no usable answer.
@@ -73,7 +73,7 @@ class PairwiseJudge:
             BodyTooLarge: one of the two is too long to be read.
         """
         if await asyncio.to_thread(_offends, a, b):
-            return Preference("tie", consistent=True)  # nothing that speaks to a judge is shown to one
+            return PairwisePreference("tie", consistent=True)  # nothing that speaks to a judge is shown to one
         try:
             return await self._compare(scenario, criteria, a, b, lab_id)
         except LlmFailed as failure:
@@ -83,10 +83,10 @@ class PairwiseJudge:
 
     async def _compare(
         self, scenario: SealedScenario, criteria: Sequence[Criterion], a: Transcript, b: Transcript, lab_id: str
-    ) -> Preference:
+    ) -> PairwisePreference:
         one, other = await asyncio.to_thread(lambda: [_shown(each, scenario, self._reader) for each in (a, b)])
         if one.text == other.text:
-            return Preference("tie", consistent=True)
+            return PairwisePreference("tie", consistent=True)
         system = _system(scenario, criteria)
         first, second = sorted((one, other), key=_digest)
         key = key_of(
@@ -106,8 +106,8 @@ class PairwiseJudge:
         labels = await self._cache.decision(key, lab_id, _usable, decide)
         said = [{"X": x, "Y": y}.get(label) for label, (x, y) in zip(labels, orders, strict=True)]
         if said[0] is not said[1]:
-            return Preference("tie", consistent=False)
-        return Preference("tie" if said[0] is None else "a" if said[0] is one else "b", consistent=True)
+            return PairwisePreference("tie", consistent=False)
+        return PairwisePreference("tie" if said[0] is None else "a" if said[0] is one else "b", consistent=True)
 
     async def _ask(self, system: str, shown: tuple[_Reading, _Reading], lab_id: str, number: int) -> Label:
         """The label of the better one in this order."""
@@ -155,5 +155,5 @@ def _system(scenario: SealedScenario, criteria: Sequence[Criterion]) -> str:
 
 
 def _usable(labels: Any) -> bool:
-    """Whether something that was kept is the answers of two orders."""
+    """True if something that was kept is the answers of two orders."""
     return isinstance(labels, list) and len(labels) == 2 and all(each in ("X", "Y", "neither") for each in labels)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from personas.case.schema import all_hold
 from reward_server.errors import BudgetExhausted, LabsError
-from reward_server.judges.base import AskedJudge, Case, ComputedJudge, JudgeFailed, Outcome, Status, Verdict
+from reward_server.judges.base import Case, ComputedJudge, JudgeFailed, Outcome, RemoteJudge, Verdict, VerdictStatus
 from reward_server.judges.cascade import OpenQuestion, at_step, better, check_at, route, settles
 from reward_server.judges.soundness import is_sound
 from scenarios.schema import Criterion
@@ -24,8 +24,8 @@ Verdicts = Mapping[str, Verdict]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """What could be decided here and now, and what is left."""
+class PanelResult:
+    """The verdicts that could be computed, and the questions that are left."""
 
     verdicts: Verdicts
     open: tuple[OpenQuestion, ...]
@@ -34,7 +34,7 @@ class Judged:
 class Panel:
     """All judges of this server, at most one per kind of check."""
 
-    def __init__(self, computed: Sequence[ComputedJudge], asked: Sequence[AskedJudge] = ()) -> None:
+    def __init__(self, computed: Sequence[ComputedJudge], asked: Sequence[RemoteJudge] = ()) -> None:
         self._computed = {kind: judge for judge in computed for kind in judge.kinds}
         self._asked = {kind: judge for judge in asked for kind in judge.kinds}
         everyone = (*computed, *asked)
@@ -45,7 +45,7 @@ class Panel:
 
     @property
     def name(self) -> str:
-        """What decides here, for the metadata of an evaluation."""
+        """The names of the judges, for the metadata of an evaluation."""
         return "+".join(judge.name for judge in self._judges)
 
     @property
@@ -54,7 +54,7 @@ class Panel:
         return ",".join(f"{judge.name}={judge.version}" for judge in self._judges)
 
     def plugin_problem(self, criteria: Iterable[Criterion]) -> str | None:
-        """Why the checks of plug-ins among the criteria cannot be decided here; None when they can."""
+        """The reason why the checks of plug-ins among the criteria cannot be decided here; None when they can."""
         for check in (check for criterion in criteria for check in criterion.checks):
             wanted = check.plugin
             if wanted is None:
@@ -67,7 +67,7 @@ class Panel:
                 return f"gives the judge `{wanted.name}` options that it refuses"
         return None
 
-    def compute(self, case: Case, criteria: Sequence[Criterion]) -> Judged:
+    def compute(self, case: Case, criteria: Sequence[Criterion]) -> PanelResult:
         """Everything that can be decided here and now; blocking. The rest is to be asked.
 
         Raises:
@@ -77,7 +77,7 @@ class Panel:
         questions: list[OpenQuestion] = []
         for criterion in criteria:
             if not all_hold(criterion.given, case.record.elicited):
-                unmet = Verdict(criterion.id, Status.UNMET, 0.0, (), "state", "given")
+                unmet = Verdict(criterion.id, VerdictStatus.UNMET, 0.0, (), "state", "given")
                 verdicts[criterion.id] = unmet if self._is_known(criterion) else _abstained(criterion)
             else:
                 found = self._decide(case, OpenQuestion(criterion, 0))
@@ -85,7 +85,7 @@ class Panel:
                     questions.append(found)
                 else:
                     verdicts[criterion.id] = found
-        return Judged(verdicts, tuple(questions))
+        return PanelResult(verdicts, tuple(questions))
 
     async def ask(self, cases: Sequence[tuple[Case, Sequence[OpenQuestion]]]) -> list[Outcome]:
         """Per case the verdicts on its open questions, in their order, or the failure."""
@@ -116,7 +116,7 @@ class Panel:
                     break
         return standing or _abstained(criterion)
 
-    async def _round(self, judge: AskedJudge, states: Sequence[_State]) -> None:
+    async def _round(self, judge: RemoteJudge, states: Sequence[_State]) -> None:
         batch = [(state, mine) for state in states if (mine := [q for q in state.open if q.route in judge.kinds])]
         answers = await _asked(judge, [(state.case, [q.asked for q in mine]) for state, mine in batch])
         for (state, mine), answer in zip(batch, answers, strict=True):
@@ -142,7 +142,7 @@ class Panel:
 
 
 class _State:
-    """How far the questions of one case have come."""
+    """The questions of one case, and how far they have come."""
 
     def __init__(self, case: Case, questions: Sequence[OpenQuestion]) -> None:
         self.case = case
@@ -151,7 +151,7 @@ class _State:
 
     @property
     def open(self) -> list[OpenQuestion]:
-        """What is still to be asked; nothing once anything has failed."""
+        """The questions that are still to be asked; nothing once anything has failed."""
         return [] if self.failure else [slot for slot in self.slots if isinstance(slot, OpenQuestion)]
 
     @property
@@ -161,10 +161,10 @@ class _State:
 
 
 def _abstained(criterion: Criterion) -> Verdict:
-    return Verdict(criterion.id, Status.ABSTAINED, None, (), "none", "1")
+    return Verdict(criterion.id, VerdictStatus.ABSTAINED, None, (), "none", "1")
 
 
-async def _asked(judge: AskedJudge, cases: Sequence[tuple[Case, Sequence[Criterion]]]) -> Sequence[Outcome]:
+async def _asked(judge: RemoteJudge, cases: Sequence[tuple[Case, Sequence[Criterion]]]) -> Sequence[Outcome]:
     try:
         answers = await judge.decide(cases)
     except (JudgeFailed, BudgetExhausted) as failure:

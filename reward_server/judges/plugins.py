@@ -4,8 +4,11 @@ An installed package offers a judge in the group `labs.judges`; the name of the 
 composites call it. It is an object, or a class or function without arguments that makes one, with a `version` and
 
 - `decide(case, criterion)`: decides checks `plugin: {name: …}`, in the scoring threads; or, where it is a coroutine
-  function, `decide(cases)`, asked as `judges.base.AskedJudge` is; or
-- `estimate(cases)`: puts a number on whole conversations, as `judges.estimate.ConversationJudge`.
+  function, `decide(cases)`, asked as `judges.base.RemoteJudge` is; or
+- `estimate(cases)`: puts a number on whole conversations, as `judges.estimate.ConversationJudge`; or
+- `score_many(conversations)`: the same as a reward function of `trainer_client.rewards`.
+
+An operator may also name an object that no package offers, as `name=module:object`.
 
 One that decides may have `check_options(options)`, which raises on options of a scenario that it cannot use.
 
@@ -24,13 +27,25 @@ from typing import Any
 import structlog
 
 from reward_server.errors import ConfigurationError, JudgeFailed, LabsError
-from reward_server.judges.base import AskedJudge, Case, ComputedJudge, Finding, Outcome, Status, Verdict, verdict
+from reward_server.judges.base import (
+    Case,
+    ComputedJudge,
+    Finding,
+    Outcome,
+    RemoteJudge,
+    Verdict,
+    VerdictStatus,
+    verdict,
+)
 from reward_server.judges.estimate import ConversationJudge, Estimate
+from reward_server.judges.reward_plugin import RewardEstimates
 from reward_server.judges.soundness import is_sound
 from scenarios.schema import Criterion
 from scenarios.spelling import meant
 
 GROUP = "labs.judges"
+METHODS = ("decide", "estimate", "score_many")
+"""A judge has one of them."""
 BUILT_IN = frozenset(
     {"state", "rule", "local", "llm", "learned", "judge", "none", "rubric", "reward_model", "classifier"}
 )
@@ -46,7 +61,7 @@ class Plugins:
     """The judges that were loaded, by what they do."""
 
     computed: tuple[ComputedJudge, ...] = ()
-    asked: tuple[AskedJudge, ...] = ()
+    asked: tuple[RemoteJudge, ...] = ()
     conversation: Mapping[str, ConversationJudge] = field(default_factory=dict)
 
 
@@ -60,8 +75,11 @@ def load_plugins(names: Sequence[str], installed: Iterable[EntryPoint] | None = 
         ConfigurationError: one line about what is missing, clashes, cannot be loaded or is no judge.
     """
     offers = list(entry_points(group=GROUP) if installed is None else installed) if names else []
+    pairs = [tuple(map(str.strip, name.partition("=")[::2])) for name in names]
+    offers += [EntryPoint(name, value, GROUP) for name, value in pairs if value]
+    names = [name for name, _ in pairs]
     computed: list[ComputedJudge] = []
-    asked: list[AskedJudge] = []
+    asked: list[RemoteJudge] = []
     conversation: dict[str, ConversationJudge] = {}
     for name in names:
         _require_free(name, names)
@@ -107,23 +125,23 @@ def _loaded(name: str, entry: EntryPoint) -> tuple[Any, str]:
     what = f"The judge plug-in `{name}` ({_package(entry)})"
     try:
         judge = entry.load()
-        if isinstance(judge, type) or not (hasattr(judge, "decide") or hasattr(judge, "estimate")):
+        if isinstance(judge, type) or not any(hasattr(judge, method) for method in METHODS):
             judge = judge()
     except Exception as error:  # noqa: BLE001 (a provider boundary: anybody's program)
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:_MAX_REASON]
         raise ConfigurationError(f"{what} cannot be loaded: {reason}") from None
-    methods = [method for method in ("decide", "estimate") if callable(getattr(judge, method, None))]
+    methods = [method for method in METHODS if callable(getattr(judge, method, None))]
     if len(methods) != 1:
-        raise ConfigurationError(f"{what} needs a method `decide` or a method `estimate`, and not both.")
+        raise ConfigurationError(f"{what} needs one of the methods {', '.join(f'`{name}`' for name in METHODS)}.")
     version = getattr(judge, "version", None)
     if not isinstance(version, str) or not version:
         raise ConfigurationError(f"{what} needs a `version`, a text that changes whenever its judgements may.")
-    return judge, f"{_package(entry)}/{version}"
+    return (RewardEstimates(judge) if methods == ["score_many"] else judge), f"{_package(entry)}/{version}"
 
 
 @dataclass(frozen=True, repr=False)
-class _Plugged:
-    """What the server knows of a judge that is not its own."""
+class _PluginJudge:
+    """A judge that is not the server's own, with what the server knows of it."""
 
     name: str
     version: str
@@ -135,7 +153,7 @@ class _Plugged:
         return frozenset({f"plugin:{self.name}"})
 
     def refuses(self, options: Mapping[str, Any]) -> bool:
-        """Whether it cannot use the options that a scenario gives it."""
+        """True if it cannot use the options that a scenario gives it."""
         check = getattr(self.judge, "check_options", None)
         try:
             if check is not None:
@@ -145,10 +163,10 @@ class _Plugged:
         return False
 
     def accepted(self, case: Case, criterion: Criterion, given: object) -> Verdict:
-        """What it found as a verdict in its own name; `JudgeFailed` if it is none."""
+        """Its finding as a verdict in its own name; `JudgeFailed` if it is none."""
         found = given
         if given is None:
-            found = Verdict(criterion.id, Status.ABSTAINED, None, (), self.name, self.version)
+            found = Verdict(criterion.id, VerdictStatus.ABSTAINED, None, (), self.name, self.version)
         elif isinstance(given, Finding) and _is_share(given.value):
             found = verdict(self, criterion, given)
         if not isinstance(found, Verdict) or not _is_well_formed(case, criterion, found):
@@ -161,7 +179,7 @@ class _Plugged:
         return JudgeFailed(kind="plugin")
 
 
-class ComputedPlugin(_Plugged):
+class ComputedPlugin(_PluginJudge):
     """A plug-in that decides by computing; it may return a `Finding`, a `Verdict`, or None to abstain."""
 
     def decide(self, case: Case, criterion: Criterion) -> Verdict:
@@ -175,7 +193,7 @@ class ComputedPlugin(_Plugged):
         return self.accepted(case, criterion, given)
 
 
-class AskedPlugin(_Plugged):
+class AskedPlugin(_PluginJudge):
     """A plug-in that asks somebody else, a batch of cases at a time."""
 
     async def decide(self, cases: Sequence[tuple[Case, Sequence[Criterion]]]) -> Sequence[Outcome]:
@@ -201,12 +219,12 @@ class AskedPlugin(_Plugged):
             return failure
 
 
-class ConversationPlugin(_Plugged):
+class ConversationPlugin(_PluginJudge):
     """A plug-in that puts a number on whole conversations; who hears it looks at the numbers."""
 
     @property
     def reads_record(self) -> bool:
-        """Whether it looks at `Case.record`; one that does not may say so and save a replay."""
+        """True if it looks at `Case.record`; one that does not may say so and save a replay."""
         return bool(getattr(self.judge, "reads_record", True))
 
     def estimate(self, cases: Sequence[Case]) -> Sequence[Estimate]:

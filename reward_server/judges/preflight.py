@@ -1,4 +1,4 @@
-"""What is decided about a transcript before a language model is asked anything about it.
+"""Decides about a transcript before a language model is asked anything about it.
 
 A transcript that holds the markup of a chat template or a verdict, or that is no conversation, is never sent: a model
 that was never asked cannot be talked into anything. What would earn points is not met and what would cost points is,
@@ -8,7 +8,7 @@ on the offending line, whatever the request's weights and gates.
 from __future__ import annotations
 
 from reward_server.errors import BodyTooLarge
-from reward_server.judges.base import MAX_QUOTE, Evidence, Status, Verdict
+from reward_server.judges.base import MAX_QUOTE, Evidence, Verdict, VerdictStatus
 from reward_server.judges.prompt import TOO_LONG
 from reward_server.judges.shown import MAX_SAID, size_of
 from reward_server.transcripts.emptiness import is_degenerate
@@ -41,5 +41,5 @@ def offence_in(transcript: Transcript) -> Evidence | None:
 def condemned(criterion: Criterion, offence: Evidence, judge: str) -> Verdict:
     """The verdict on a criterion about a transcript that is not sent: never to its advantage."""
     if criterion.points > 0:
-        return Verdict(criterion.id, Status.UNMET, 0.0, (), judge, VERSION)
-    return Verdict(criterion.id, Status.MET, 1.0, (offence,), judge, VERSION)
+        return Verdict(criterion.id, VerdictStatus.UNMET, 0.0, (), judge, VERSION)
+    return Verdict(criterion.id, VerdictStatus.MET, 1.0, (offence,), judge, VERSION)

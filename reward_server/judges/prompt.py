@@ -1,4 +1,4 @@
-"""How a judge's question is put to a language model.
+"""Builds the prompt of a judge's question.
 
 Everything fixed (the rules, the situation, the questions) is the `system` text: the same for every transcript of a
 scenario, so that a provider can cache it, and out of reach of what was said. The transcript is data in the `user`

@@ -58,7 +58,7 @@ class PairAnswer(_Strict):
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class CheckedAnswer:
     """One question answered, and checked."""
 
     met: bool
@@ -67,7 +67,7 @@ class Answered:
     reason: str = field(repr=False)
 
 
-def read_answers(answer: JudgeAnswer, ids: Sequence[str], transcript: Transcript) -> list[Answered]:
+def read_answers(answer: JudgeAnswer, ids: Sequence[str], transcript: Transcript) -> list[CheckedAnswer]:
     """The answers in the order of `ids`; `LlmFailed` says what is wrong with them."""
     given = {each.id: each for each in answer.verdicts}
     if len(given) != len(answer.verdicts) or set(given) != set(ids):
@@ -75,10 +75,10 @@ def read_answers(answer: JudgeAnswer, ids: Sequence[str], transcript: Transcript
     return [_read(given[each], transcript) for each in ids]
 
 
-def _read(given: CriterionAnswer, transcript: Transcript) -> Answered:
+def _read(given: CriterionAnswer, transcript: Transcript) -> CheckedAnswer:
     _bounded(given.reason, given.quote)
     evidence = evidence_for(transcript, given.turn, given.quote) if given.met else None
-    return Answered(given.met, evidence, given.reason)
+    return CheckedAnswer(given.met, evidence, given.reason)
 
 
 def read_pair(answer: PairAnswer, shown: tuple[Transcript, Transcript]) -> Literal["X", "Y", "neither"]:
@@ -142,7 +142,7 @@ def _read_as(character: str) -> str:
 
 
 def _whole_words(text: str, start: int, end: int) -> bool:
-    """Whether a passage neither begins nor ends inside a word."""
+    """True if a passage neither begins nor ends inside a word."""
     opens = start == 0 or not (text[start - 1].isalnum() and text[start].isalnum())
     closes = end == len(text) or not (text[end - 1].isalnum() and text[end].isalnum())
     return opens and closes

@@ -94,7 +94,7 @@ class GroupJudge(Protocol):
         """
 
 
-class Ruler:
+class LlmGroupJudge:
     """The group judge on a language model. It remembers nothing."""
 
     def __init__(self, model: LanguageModel, reader: Reader | None = None) -> None:
@@ -155,7 +155,7 @@ class Ruler:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Matter:
-    """What is asked about, whatever the order."""
+    """The subject of a question, whatever the order."""
 
     system: str
     shared: str
@@ -215,7 +215,7 @@ def _common(conversations: Sequence[Sequence[str]]) -> int:
 
 
 def _items(criteria: Sequence[Criterion]) -> list[dict[str, str]]:
-    """What matters, and in which direction; ids, points and weights stay here."""
+    """The criteria and their direction, as the model is shown them; ids, points and weights stay here."""
     return [
         {
             "counts": "failure" if criterion.cap is not None else "for" if criterion.points > 0 else "against",

@@ -1,4 +1,4 @@
-"""What a language model is shown of an agent: its turns in plain form, without sentences about scoring or simulation.
+"""Shows a language model the agent's turns in plain form, without sentences about scoring or simulation.
 
 A model that reads "I was thorough" may believe it, so what the reader takes for talk about the evaluation (`Act.META`)
 is left out without a trace; such a conversation is capped by a gate besides. Turns keep their numbers, though nothing

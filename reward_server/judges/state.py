@@ -13,7 +13,7 @@ from typing import Any
 from personas.case.schema import Needs, all_hold
 from personas.hearing.hear import is_new
 from personas.hearing.heard import gist_of
-from personas.replay.replayer import Disclosure, Made, TurnRecord
+from personas.replay.replayer import Disclosure, MadeCommitment, TurnRecord
 from personas.text.plain import plain
 from personas.text.wording import normal
 from reward_server.judges.base import NOT_MET, Case, Evidence, Finding, Verdict, cite, verdict
@@ -85,7 +85,7 @@ def _cite_disclosures(case: Case, found: Sequence[Disclosure]) -> tuple[Evidence
 
 
 def _committed(case: Case, criterion: Criterion, check: CommittedCheck) -> Finding:
-    """What earns is said clearly, and when what is given was known; what costs is the agent's own binding word."""
+    """Decide by commitments: what earns is said clearly, once `given` is known; what costs is the agent's own word."""
     earns = criterion.points > 0
     heard = [
         [
@@ -103,9 +103,9 @@ def _committed(case: Case, criterion: Criterion, check: CommittedCheck) -> Findi
     return Finding(1.0, (cite(case.transcript, first.turn, "agent", first.quote),))
 
 
-def _without_repetitions(made: Iterable[Made]) -> Iterable[Made]:
+def _without_repetitions(made: Iterable[MadeCommitment]) -> Iterable[MadeCommitment]:
     """The same words again commit to nothing new, so repeating a promise does not make it well timed."""
-    first: dict[str, Made] = {}
+    first: dict[str, MadeCommitment] = {}
     for one in made:
         first.setdefault(normal(one.quote), one)
     return first.values()
@@ -161,12 +161,12 @@ def _calls(case: Case) -> Iterator[_Call]:
 
 
 def _known_before(case: Case, turn: int) -> frozenset[str]:
-    """What the persona had said before a turn."""
+    """The topics that the persona had told before a turn."""
     return frozenset(topic for topic, spoken in case.record.spoken.items() if spoken < turn)
 
 
 def _contains(given: Mapping[str, Any], wanted: Mapping[str, Sequence[str]]) -> bool:
-    """Whether every field has one of its words or phrases."""
+    """True if every field has one of its words or phrases."""
     return all(
         any(normal(phrase) in _field_text(given.get(field)) for phrase in phrases) for field, phrases in wanted.items()
     )
@@ -209,7 +209,7 @@ def _turns_that_commit(case: Case, names: Iterable[str]) -> frozenset[int]:
 
 
 def _conduct(case: Case, check: ConductCheck, *, earns: bool) -> Finding:
-    """What costs is met at `at_least`; what earns, earns a share for each time before that."""
+    """Decide by conduct: a penalty is met at `at_least`; a merit earns a share for each time before that."""
     also = _turns_that_commit(case, check.or_commits)
     shown = [turn for turn in case.record.turns if _SHOWN_IN[check.act](turn) or turn.turn in also]
     if check.after:

@@ -25,10 +25,10 @@ log = structlog.get_logger(__name__)
 
 
 class VerdictStore(Protocol):
-    """Where decisions outlive the process: JSON texts by key (64 hexadecimal digits)."""
+    """A store in which decisions outlive the process: JSON texts by key (64 hexadecimal digits)."""
 
     async def get_many(self, keys: Sequence[str]) -> Mapping[str, str]:
-        """What is kept of these keys; the others are missing. Raises `Unavailable`."""
+        """Return the texts of these keys; those without one are missing. Raises `Unavailable`."""
 
     async def put_many(self, bodies: Mapping[str, str]) -> None:
         """Keep these; a key that is there already keeps its body. Raises `Unavailable`."""
@@ -56,7 +56,7 @@ class VerdictCache:
     async def decision(
         self, key: str, lab_id: str, usable: Callable[[Any], bool], decide: Callable[[], Coroutine[Any, Any, Any]]
     ) -> Any:
-        """What is kept under the key if it is usable, else what `decide` says, which is then kept.
+        """Return the decision under the key if it is usable, else what `decide` says, which is then kept.
 
         Equal questions of one lab at one time are decided once; each lab pays for its own. Whatever `decide`
         raises of the domain's errors is raised to all who wait for it, and nothing is kept.
@@ -103,7 +103,7 @@ class VerdictCache:
         return kept
 
     async def _stored(self, key: str, text: str, usable: Callable[[Any], bool]) -> str | None:
-        """What the store holds under the key once it was given the text; None where there is nothing to be had."""
+        """The text that the store holds under the key once it was given one; None where there is nothing to be had."""
         if self._store is None:
             return None
         try:

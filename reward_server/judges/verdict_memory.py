@@ -28,7 +28,7 @@ class VerdictMemory:
         return self._held_bytes
 
     def recall(self, keys: Iterable[str]) -> dict[str, str]:
-        """What is remembered of the keys."""
+        """Return the texts of those of the keys that are remembered."""
         found = {key: self._texts[key] for key in keys if key in self._texts}
         for key in found:
             self._texts.move_to_end(key)

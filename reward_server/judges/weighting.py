@@ -1,4 +1,4 @@
-"""How likely a model thought "met" to be, read from the log-probabilities of its answer's tokens.
+"""Reads how likely a model thought "met" to be from the log-probabilities of its answer's tokens.
 
 G-Eval (Liu et al. 2023, equation 1) scores by the expectation over the score tokens, sum of p(s_i) * s_i. A
 yes-or-no verdict has the two scores 1 and 0, so the expectation is p(true) / (p(true) + p(false)) at the token in
@@ -30,7 +30,7 @@ def likelihoods(tokens: Sequence[TokenChoice], answers: Sequence[bool]) -> list[
 
 
 def _verdict_places(text: str) -> list[int]:
-    """Where the values of the `met` keys begin."""
+    """The places where the values of the `met` keys begin."""
     places = []
     earlier = ["", ""]
     for lexeme in _LEXEME.finditer(text):

@@ -1,1 +1,1 @@
-"""How much of what a lab may use: rates, budgets, concurrency, storage."""
+"""Limits on what a lab may use: rates, budgets, concurrency, storage."""

@@ -1,4 +1,4 @@
-"""How much a lab may have read in a minute, in characters: what a request costs is what it holds, not that it is one.
+"""Budget of characters that a lab may have read in a minute: a request costs what it holds, not that it is one.
 
 A lab may have a budget of the day (UTC) besides; what it used today is known from `usage`.
 """
@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from reward_server.auth.lab import Lab
 from reward_server.errors import ComputeExhausted
-from reward_server.limits.token_bucket import Minutes
+from reward_server.limits.token_bucket import TokenBuckets
 from reward_server.limits.usage import UsageMeter
 
 
 class ComputeBudget:
-    """What all labs may have read."""
+    """The budgets of all labs."""
 
-    def __init__(self, minutes: Minutes, usage: UsageMeter | None = None) -> None:
-        self._minutes = minutes
+    def __init__(self, buckets: TokenBuckets, usage: UsageMeter | None = None) -> None:
+        self._buckets = buckets
         self._usage = usage
 
     async def charge(self, lab: Lab, characters: int, *, turns: int = 0, evaluations: int = 0) -> None:
         """Count what a request has to be read of; `ComputeExhausted` while the lab owes for earlier ones."""
         self._require_some_of_the_day(lab)
         most = lab.characters_per_minute
-        if most is not None and (wait_s := await self._minutes.charge(lab.lab_id, most, characters)):
+        if most is not None and (wait_s := await self._buckets.charge(lab.lab_id, most, characters)):
             raise ComputeExhausted(retry_after_s=wait_s)
         if self._usage is not None:
             self._usage.count(lab.lab_id, turns=turns, evaluations=evaluations, characters=characters)

@@ -1,6 +1,6 @@
-"""How many requests of one lab may be in work at once: held from before the body is read until there is an answer.
+"""Limit on the requests of one lab that are in work at once, from before the body is read until there is an answer.
 
-Without it one key could hold all places of the server, with bodies that come slowly, say. What a lab and its keys may
+Without it one key could hold all slots of the server, with bodies that come slowly, say. What a lab and its keys may
 hold besides is counted over all replicas.
 """
 
@@ -14,27 +14,27 @@ from reward_server.errors import TooManyAtOnce
 from reward_server.shared_state.leases import Lease, Leases
 
 SHARE = 0.75
-"""Of the places of the server, the most for one lab."""
+"""Of the slots of the server, the most for one lab."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """One that a request holds."""
+class ConcurrencySlot:
+    """A slot that a request holds."""
 
     lab_id: str
     lease: Lease
 
 
-class LabPlaces:
-    """The places of all labs."""
+class LabConcurrencyLimit:
+    """The slots of all labs."""
 
-    def __init__(self, places: int, leases: Leases) -> None:
-        self._most = max(1, int(places * SHARE))
+    def __init__(self, slots: int, leases: Leases) -> None:
+        self._most = max(1, int(slots * SHARE))
         self._leases = leases
         self._held: Counter[str] = Counter()
 
-    async def enter(self, lab: Lab) -> Place:
-        """Take one; `TooManyAtOnce` where the lab has all it may, or the key all that it may."""
+    async def enter(self, lab: Lab) -> ConcurrencySlot:
+        """Take a slot; `TooManyAtOnce` where the lab has all it may, or the key all that it may."""
         if self._held[lab.lab_id] >= self._most:
             raise TooManyAtOnce
         self._held[lab.lab_id] += 1
@@ -46,12 +46,12 @@ class LabPlaces:
                 self._free(lab.lab_id)
         if lease is None:
             raise TooManyAtOnce
-        return Place(lab.lab_id, lease)
+        return ConcurrencySlot(lab.lab_id, lease)
 
-    def leave(self, place: Place) -> None:
-        """Give it back."""
-        self._free(place.lab_id)
-        self._leases.end(place.lease)
+    def leave(self, slot: ConcurrencySlot) -> None:
+        """Give a slot back."""
+        self._free(slot.lab_id)
+        self._leases.end(slot.lease)
 
     def _free(self, lab_id: str) -> None:
         self._held[lab_id] -= 1
@@ -60,6 +60,6 @@ class LabPlaces:
 
 
 def _limits(lab: Lab) -> dict[str, int]:
-    """What the lab and the key may hold, by name."""
+    """The limits of the lab and of the key, by name."""
     given = {f"lab/{lab.lab_id}": lab.limits.concurrency, f"key/{lab.key_id}": lab.concurrency}
     return {name: most for name, most in given.items() if most is not None}

@@ -1,6 +1,6 @@
-"""How many connections that stay open one lab may have on a server: streams of events, and sockets.
+"""Limit on the connections that one lab may hold open on a server: streams of events, and sockets.
 
-They are no places of requests (`places`), which a lab would soon lack for everything else. A stream looks at the
+They take no slots of requests (`concurrency_limit`), which a lab would soon lack for all else. A stream looks at the
 database once a second; a socket holds memory, and with enough of them one lab would leave the others no connections.
 """
 

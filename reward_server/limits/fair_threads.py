@@ -56,7 +56,7 @@ def working_for(lab_id: str) -> Iterator[None]:
         _lab.reset(token)
 
 
-class Stopped(BaseException):
+class WorkStopped(BaseException):
     """Ends work that was given up, at its next pause."""
 
 
@@ -83,7 +83,7 @@ class _Work(Future[Any]):
 
 @dataclass(slots=True, eq=False)
 class _Lab:
-    """What a lab waits for, and what it has used."""
+    """The work that a lab waits for, and what it has used."""
 
     used_s: float = 0.0
     """On a clock that a lab which comes back enters with the others: what it did not use before is not saved up."""
@@ -94,7 +94,7 @@ class _Lab:
     """When it last had a turn."""
 
     def next(self) -> _Work | None:
-        """What goes on or begins, in the order of waiting; of what was not begun yet only so much."""
+        """The work that goes on or begins, in the order of waiting; of what was not begun yet only so much."""
         may_begin = self.fresh and self.begun < BEGUN_PER_LAB
         if may_begin and (not self.paused or self.fresh[0].waits_since <= self.paused[0].waits_since):
             self.begun += 1
@@ -103,7 +103,7 @@ class _Lab:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it has anything that could have a turn."""
+        """True if it has anything that could have a turn."""
         return bool(self.paused) or (bool(self.fresh) and self.begun < BEGUN_PER_LAB)
 
 
@@ -161,7 +161,7 @@ class FairThreads(Executor):
 
     @property
     def is_busy(self) -> bool:
-        """Whether anything is being done."""
+        """True if anything is being done."""
         return bool(self._running)
 
     @property
@@ -250,7 +250,7 @@ class FairThreads(Executor):
         if wanted:
             try:
                 outcome = work.call()
-            except Stopped:
+            except WorkStopped:
                 failure = CancelledError()
             except BaseException as error:  # noqa: BLE001 (handed to whoever waits)
                 failure = error
@@ -270,12 +270,12 @@ class FairThreads(Executor):
             work.set_result(outcome)
 
     def pause(self) -> None:
-        """Let others have their turn, if it is over and they wait; `Stopped` where nobody wants the result."""
+        """Let others have their turn, if it is over and they wait; `WorkStopped` where nobody wants the result."""
         work: _Work | None = getattr(self._here, "work", None)
         if work is None:
             return
         if work.given_up:
-            raise Stopped
+            raise WorkStopped
         now = time.monotonic()
         if now < self._here.not_over_before:
             return
@@ -297,7 +297,7 @@ class FairThreads(Executor):
         work.goes_on.wait()
         self._turn_begins()
         if work.given_up:
-            raise Stopped
+            raise WorkStopped
 
     def _turn_begins(self) -> None:
         """Note since when this thread works on a turn, and how long it cannot be over.

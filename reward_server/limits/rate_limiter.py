@@ -19,12 +19,12 @@ from limits import RateLimitItem, RateLimitItemPerMinute
 from limits.aio.storage import RedisStorage, Storage
 from limits.aio.strategies import SlidingWindowCounterRateLimiter
 
-from reward_server.shared_state.redis_link import PREFIX, Lost, RedisLink
+from reward_server.shared_state.redis_link import PREFIX, RedisLink, RedisLost
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """Whether a request may pass, and what the client is told about its limit."""
+class RateDecision:
+    """The decision on a request, and what the client is told about its limit."""
 
     allowed: bool
     limit: int
@@ -60,7 +60,7 @@ class LocalRates:
         self._tidied = 0
         """The minute in which keys were last forgotten that nobody used any more."""
 
-    def hit(self, key_id: str, per_minute: int) -> Decision:
+    def hit(self, key_id: str, per_minute: int) -> RateDecision:
         """Count a request of this key, if its limit allows one more."""
         now = time.time()
         minute, gone_s = int(now // MINUTE_S), now % MINUTE_S
@@ -89,24 +89,24 @@ class RateLimiter:
         self._local = LocalRates()
         self._shared = None if link is None else SlidingWindowCounterRateLimiter(_in_redis(link))
 
-    async def hit(self, key_id: str, per_minute: int) -> Decision:
+    async def hit(self, key_id: str, per_minute: int) -> RateDecision:
         """Count a request of this key, if its limit allows one more."""
         if self._link is not None and self._shared is not None:
             shared = self._shared
-            with suppress(Lost):
+            with suppress(RedisLost):
                 return await self._link.ask(lambda _redis: _hit(shared, key_id, per_minute))
         return self._local.hit(key_id, per_minute)
 
 
-async def _hit(strategy: SlidingWindowCounterRateLimiter, key_id: str, per_minute: int) -> Decision:
+async def _hit(strategy: SlidingWindowCounterRateLimiter, key_id: str, per_minute: int) -> RateDecision:
     item = _per_minute(per_minute)
     allowed = await strategy.hit(item, key_id)
     stats = await strategy.get_window_stats(item, key_id)
     return _decision(per_minute, stats.remaining, stats.reset_time, allowed=allowed)
 
 
-def _decision(per_minute: int, remaining: int, free_at: float, *, allowed: bool) -> Decision:
-    return Decision(
+def _decision(per_minute: int, remaining: int, free_at: float, *, allowed: bool) -> RateDecision:
+    return RateDecision(
         allowed=allowed,
         limit=per_minute,
         remaining=remaining if allowed else 0,

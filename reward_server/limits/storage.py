@@ -1,4 +1,4 @@
-"""How much labs have stored, in the database and as files, measured now and then, for those that have a quota."""
+"""Storage of labs, in the database and as files, measured now and then, for those that have a quota."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MEASURED_EVERY_S = 60.0
 
 
 class StorageQuota:
-    """What each lab with a quota had stored when it was last measured."""
+    """The storage of each lab with a quota when it was last measured."""
 
     def __init__(
         self,

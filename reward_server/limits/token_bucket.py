@@ -1,4 +1,4 @@
-"""Buckets of characters, one for each lab, that fill steadily up to a minute's worth.
+"""Token buckets, one for each lab, that fill with characters steadily up to a minute's worth.
 
 A request may take more than is left, which the lab then owes: however large a request may be, there comes a time for
 it. The buckets lie in Redis, if there is one, else in this process; while Redis is lost each process has its own.
@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from reward_server.shared_state.redis_link import PREFIX, Lost, RedisLink
+from reward_server.shared_state.redis_link import PREFIX, RedisLink, RedisLost
 
 MINUTE_S = 60.0
 FORGET_BEYOND = 10_000
@@ -37,8 +37,8 @@ return string.format('%.6f', found)
 """
 
 
-class Minutes(Protocol):
-    """The buckets of all labs."""
+class TokenBuckets(Protocol):
+    """Token buckets of all labs."""
 
     async def charge(self, lab_id: str, most: int, characters: int) -> int:
         """Take characters from a bucket that holds so many at most; 0, or the seconds to wait where there are none."""
@@ -51,12 +51,12 @@ class _Bucket:
     seen_s: float
 
     def level_at(self, now: float) -> float:
-        """What it holds by then, filling at the pace of its last charge."""
+        """The level by then, filling at the pace of its last charge."""
         return min(float(self.most), self.level + (now - self.seen_s) * self.most / MINUTE_S)
 
 
-class LocalMinutes:
-    """In the process."""
+class LocalTokenBuckets:
+    """Token buckets in this process."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -81,17 +81,17 @@ class LocalMinutes:
             self._buckets = {name: each for name, each in self._buckets.items() if each.level_at(now) < each.most}
 
 
-class RedisMinutes:
-    """In Redis; in the process while that is lost."""
+class RedisTokenBuckets:
+    """Token buckets in Redis; in this process while that is lost."""
 
     def __init__(self, link: RedisLink) -> None:
         self._link = link
-        self._local = LocalMinutes()
+        self._local = LocalTokenBuckets()
 
     async def charge(self, lab_id: str, most: int, characters: int) -> int:
         """As above."""
         values = (str(most), str(characters), str(MINUTE_S))
-        with suppress(Lost):
+        with suppress(RedisLost):
             return _wait_s(float(await self._link.run(_CHARGE, (f"{PREFIX}minute:{lab_id}",), values)), most)
         return await self._local.charge(lab_id, most, characters)
 

@@ -1,4 +1,4 @@
-"""What labs use, counted here and added to the database every few seconds; and the day's total, for budgets.
+"""Usage of labs, counted here and added to the database every few seconds; and the day's total, for budgets.
 
 A server that is killed loses the last seconds of what it counted. With several servers each knows what the others have
 counted when it last added its own.
@@ -47,7 +47,7 @@ class UsageMeter:
         )
 
     def characters_today(self, lab_id: str) -> int:
-        """What the lab has had read today, as far as is known here."""
+        """The characters that the lab has had read today, as far as is known here."""
         key = (lab_id, self._clock.now().date())
         return sum(rows[key].characters for rows in (self._fresh, self._kept) if key in rows)
 

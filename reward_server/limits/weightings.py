@@ -1,4 +1,4 @@
-"""How many weightings of one scenario's criteria a lab may try in a day: with many, differences tell the rubric."""
+"""Limit on the weightings of a scenario's criteria that a lab may try in a day: differences tell the rubric."""
 
 from __future__ import annotations
 

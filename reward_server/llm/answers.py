@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from reward_server.llm.base import FailureKind, LlmFailed, Usage
+from reward_server.llm.base import FailureKind, LlmFailed, TokenUsage
 
 Schema = TypeVar("Schema", bound=BaseModel)
 
@@ -46,7 +46,7 @@ class _NotFiniteError(ValueError):
     """NaN or an infinity in JSON, where the standard knows none."""
 
 
-def parse_answer(text: str, schema: type[Schema], usage: Usage | None = None) -> Schema:
+def parse_answer(text: str, schema: type[Schema], usage: TokenUsage | None = None) -> Schema:
     """The answer as an instance of the schema. `usage` is what it cost, good or not.
 
     Raises:
@@ -80,7 +80,7 @@ def _is_json(text: str) -> bool:
 
 
 def _after_thinking(text: str) -> str:
-    """What follows the thoughts of a reasoning model; nothing where they do not end."""
+    """The text after the thoughts of a reasoning model; nothing where they do not end."""
     _, closed, after = text.rpartition(_THOUGHT)
     if closed:
         return after
@@ -138,7 +138,7 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _is_complete(value: Any) -> bool:
-    """Whether every field was answered: a default of ours would be an answer that nobody gave."""
+    """True if every field was answered: a default of ours would be an answer that nobody gave."""
     if isinstance(value, BaseModel):
         given = value.model_fields_set >= type(value).model_fields.keys()
         return given and all(_is_complete(getattr(value, name)) for name in type(value).model_fields)

@@ -14,11 +14,11 @@ import anthropic
 from anthropic.types import TextBlockParam
 
 from reward_server.llm.answers import parse_answer, strict_schema
-from reward_server.llm.base import Answer, FailureKind, LlmFailed, Question, Usage
+from reward_server.llm.base import Answer, FailureKind, LlmFailed, Question, TokenUsage
 from reward_server.llm.transport import (
     MAX_BODY_BYTES,
-    Progress,
-    Refusal,
+    AttemptProgress,
+    RefusedResponse,
     attempt,
     bound_error_body,
     count,
@@ -63,7 +63,7 @@ class AnthropicProvider:
     async def complete(self, question: Question, timeout_s: float) -> Answer:
         """One attempt; raises `LlmFailed`."""
 
-        async def send(progress: Progress) -> Answer:
+        async def send(progress: AttemptProgress) -> Answer:
             return await self._send(question, timeout_s, progress)
 
         who = {"provider": self.name, "model": self.model}
@@ -73,7 +73,7 @@ class AnthropicProvider:
         """Close the connections."""
         await self._client.close()
 
-    async def _send(self, question: Question, timeout_s: float, progress: Progress) -> Answer:
+    async def _send(self, question: Question, timeout_s: float, progress: AttemptProgress) -> Answer:
         cached: TextBlockParam = {
             "type": "text",
             "text": sendable(question.system),
@@ -114,21 +114,21 @@ def _text(content: object) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-def _usage(usage: object) -> Usage:
+def _usage(usage: object) -> TokenUsage:
     counts = usage if isinstance(usage, dict) else {}
     read = count(counts.get("cache_read_input_tokens"))
     written = count(counts.get("cache_creation_input_tokens"))
-    return Usage(
+    return TokenUsage(
         input_tokens=count(counts.get("input_tokens")) + read + written,
         output_tokens=count(counts.get("output_tokens")),
         cached_tokens=read,
     )
 
 
-def _refusal(error: Exception) -> Refusal | None:
+def _refusal(error: Exception) -> RefusedResponse | None:
     if not isinstance(error, anthropic.APIStatusError):
         return None
-    return Refusal(
+    return RefusedResponse(
         status=error.status_code,
         headers=error.response.headers,
         code=word_of(error.error_code or error.type),

@@ -1,4 +1,4 @@
-"""What a language model is to the rest of the server: a question in, a structured answer out, or a typed failure.
+"""The interface of language models: a question in, a structured answer out, or a typed failure.
 
 Adapters (`anthropic_provider`, `openai_provider`) speak to one provider once: no retries, no cache. Everything that
 surrounds a call (deadline, retries, breaker, concurrency, budget, single flight) lives in `caller`. Nothing here
@@ -95,7 +95,7 @@ MISTAKES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class TokenUsage:
     """Tokens of one call, as the provider counted them."""
 
     input_tokens: int = 0
@@ -103,8 +103,8 @@ class Usage:
     cached_tokens: int = 0
     """Of the input tokens, those read from the provider's prompt cache."""
 
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
+    def __add__(self, other: TokenUsage) -> TokenUsage:
+        return TokenUsage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             self.cached_tokens + other.cached_tokens,
@@ -114,7 +114,9 @@ class Usage:
 class LlmFailed(ProviderFailed):
     """A language model gave no usable answer. The message to a caller never says what was asked or answered."""
 
-    def __init__(self, kind: FailureKind, *, retry_after_s: float | None = None, usage: Usage | None = None) -> None:
+    def __init__(
+        self, kind: FailureKind, *, retry_after_s: float | None = None, usage: TokenUsage | None = None
+    ) -> None:
         super().__init__()
         self.kind = kind
         self.retry_after_s = retry_after_s
@@ -123,12 +125,12 @@ class LlmFailed(ProviderFailed):
         """What the attempt used up all the same; None where the provider did not say."""
 
 
-class Asked(Protocol):
-    """Whatever is sent to a provider, as far as calling it goes."""
+class ProviderRequest(Protocol):
+    """A request to a provider, as far as calling it goes."""
 
     @property
     def together(self) -> int:
-        """How many such questions a decision takes: a budget has room for all or none."""
+        """The number of such questions that a decision takes: a budget has room for all or none."""
 
     @property
     def size(self) -> int:
@@ -139,12 +141,12 @@ class Asked(Protocol):
         """The most that may be answered."""
 
 
-class Answering(Protocol):
-    """Whatever a provider answers, as far as calling it goes."""
+class ProviderAnswer(Protocol):
+    """An answer of a provider, as far as calling it goes."""
 
     @property
-    def usage(self) -> Usage:
-        """What it cost."""
+    def usage(self) -> TokenUsage:
+        """The tokens that it cost."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -184,14 +186,14 @@ class TokenChoice:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Answer:
-    """What a language model answered."""
+    """The answer of a language model."""
 
     parsed: BaseModel
     """An instance of the question's schema."""
     text: str
     model: str
     """The model that the provider says answered."""
-    usage: Usage = Usage()
+    usage: TokenUsage = TokenUsage()
     tokens: tuple[TokenChoice, ...] = ()
     """Of the answer text, in order; empty where the provider gives none."""
 
@@ -216,7 +218,7 @@ class Provider(Protocol[AskedT_contra, AnswerT_co]):
 
     @property
     def endpoint(self) -> str:
-        """Where it is asked: scheme, host and path, without credentials."""
+        """The address that is asked: scheme, host and path, without credentials."""
 
     async def complete(self, question: AskedT_contra, timeout_s: float) -> AnswerT_co:
         """One attempt; raises `LlmFailed`. Cancelling the call closes the connection."""
@@ -230,7 +232,7 @@ class ChatProvider(Provider[Question, Answer], Protocol):
 
     @property
     def has_logprobs(self) -> bool:
-        """Whether answers carry `tokens` where a question asks for them; never changes, as verdicts rest on it."""
+        """True if answers carry `tokens` where a question asks for them; never changes, as verdicts rest on it."""
 
 
 class LanguageModel(Protocol):
@@ -246,7 +248,7 @@ class LanguageModel(Protocol):
 
     @property
     def has_logprobs(self) -> bool:
-        """Whether answers carry `tokens` where a question asks for them; never changes."""
+        """True if answers carry `tokens` where a question asks for them; never changes."""
 
     async def ask(self, question: Question, *, lab_id: str, sample: int = 0) -> Answer:
         """The answer, within the deadline. `sample` tells repeated questions of one kind apart.
@@ -258,4 +260,4 @@ class LanguageModel(Protocol):
         """
 
     def describe(self) -> Mapping[str, Any]:
-        """What operators may see: provider, model, limits; no secrets."""
+        """Describe it for operators: provider, model, limits; no secrets."""

@@ -30,7 +30,7 @@ PROVIDERS_FAULT = frozenset(
 
 
 class State(StrEnum):
-    """Where the breaker stands."""
+    """The state of the breaker."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -70,7 +70,7 @@ class Breaker:
 
     @property
     def is_probing(self) -> bool:
-        """Whether one question is out to show how things are: others do well to wait for what it shows."""
+        """True if one question is out to show how things are: others do well to wait for what it shows."""
         return self._probing
 
     @contextmanager
@@ -96,7 +96,7 @@ class Breaker:
                 self._probing = False
 
     def _enter(self) -> bool:
-        """Whether this attempt is the probe."""
+        """True if this attempt is the probe."""
         state = self.state
         if state is State.OPEN or (state is State.HALF_OPEN and self._probing):
             raise LlmFailed(FailureKind.BREAKER_OPEN, retry_after_s=max(self._left_s(), 0.0))

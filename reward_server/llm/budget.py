@@ -1,4 +1,4 @@
-"""What a lab may spend on language models in a day (UTC), in tokens and in money.
+"""The budget of a lab for language models in a day (UTC), in tokens and in money.
 
 Before a question is sent its estimate is booked, in one step with the check; afterwards what was used is charged in its
 place. Both are in a ledger that outlives the process. A booking counts for as long as its question may take: that of a
@@ -21,7 +21,7 @@ from typing import Protocol
 
 from reward_server.clock import Clock, until_midnight_s
 from reward_server.errors import BudgetExhausted, BudgetTooSmall, StoreUnavailable
-from reward_server.llm.base import Asked, Usage
+from reward_server.llm.base import ProviderRequest, TokenUsage
 from reward_server.logs.logger import get_logger
 from reward_server.store.records import NO_CEILING, BookingRow, Ceiling, Spend
 
@@ -43,7 +43,7 @@ log = get_logger(__name__)
 
 
 class Ledger(Protocol):
-    """Where spending is kept."""
+    """The store of spending."""
 
     async def book(self, booking: BookingRow, now: datetime, ceiling: Ceiling) -> Ceiling | None:
         """Book if the day's spending and what is booked stay within the ceiling, as one step.
@@ -63,10 +63,10 @@ class Ledger(Protocol):
 
 
 class Priced(Protocol):
-    """What tokens cost."""
+    """The prices of tokens."""
 
-    def of(self, usage: Usage) -> Spend:
-        """What this many tokens cost."""
+    def of(self, usage: TokenUsage) -> Spend:
+        """The price of this many tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,8 @@ class Prices:
     usd_per_mtok_in: float = 0.0
     usd_per_mtok_out: float = 0.0
 
-    def of(self, usage: Usage) -> Spend:
-        """What this many tokens cost; cached ones as much as others, which is never too little."""
+    def of(self, usage: TokenUsage) -> Spend:
+        """The price of this many tokens; cached ones cost as much as others, which is never too little."""
         nano_usd = NANO_USD_PER_TOKEN * (
             usage.input_tokens * self.usd_per_mtok_in + usage.output_tokens * self.usd_per_mtok_out
         )
@@ -89,12 +89,12 @@ class Booking:
     """An estimate that was booked."""
 
     row: BookingRow
-    estimate: Usage
+    estimate: TokenUsage
 
 
 @dataclass(frozen=True, slots=True)
 class _Debt:
-    """What was used and is not charged yet, in the place of this booking."""
+    """The tokens that were used and are not charged yet, in the place of this booking."""
 
     row: BookingRow
     used: Spend
@@ -128,10 +128,10 @@ class Budget:
 
     @property
     def is_limited(self) -> bool:
-        """Whether there is anything that labs may not pass."""
+        """True if there is anything that labs may not pass."""
         return self._ceiling != NO_CEILING
 
-    async def book(self, lab_id: str, question: Asked) -> Booking:
+    async def book(self, lab_id: str, question: ProviderRequest) -> Booking:
         """Book the estimate of a question, once all that is owed has been charged.
 
         Raises:
@@ -153,7 +153,7 @@ class Budget:
             raise _refusal(row.spend, question.together, in_the_way, until_midnight_s(now))
         return Booking(row, estimate)
 
-    async def settle(self, booking: Booking, usage: Usage, *, calls: int = 1) -> None:
+    async def settle(self, booking: Booking, usage: TokenUsage, *, calls: int = 1) -> None:
         """Charge what was used; try a few times where the ledger cannot be used.
 
         After that it is owed, as it is after any other error. Until it is charged the booking stands, at most for as
@@ -210,7 +210,7 @@ class Budget:
 
 
 def _refusal(each: Spend, together: int, ceiling: Ceiling, until_midnight_s: int) -> BudgetExhausted:
-    """Why a question was not booked: the day is spent, or no day is enough.
+    """The reason why a question was not booked: the day is spent, or no day is enough.
 
     The limit is told and what the question costs is not: it would say how long the rubric is.
     """
@@ -226,8 +226,8 @@ def _refusal(each: Spend, together: int, ceiling: Ceiling, until_midnight_s: int
     )
 
 
-def estimate_of(question: Asked) -> Usage:
+def estimate_of(question: ProviderRequest) -> TokenUsage:
     """Tokens of a question as it is sent, and the most that may be answered."""
-    return Usage(
+    return TokenUsage(
         input_tokens=math.ceil(question.size / BYTES_PER_TOKEN) + OVERHEAD_TOKENS, output_tokens=question.max_tokens
     )

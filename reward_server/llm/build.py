@@ -12,7 +12,7 @@ from reward_server.clock import Clock, SystemClock
 from reward_server.errors import ConfigurationError
 from reward_server.llm.base import ChatProvider, Question
 from reward_server.llm.budget import NANO_USD_PER_USD, Budget, Ledger, Priced, Prices
-from reward_server.llm.caller import Caller, Limits, Meter
+from reward_server.llm.caller import CallLimits, CallMeter, LanguageModelCaller
 from reward_server.llm.prices import list_prices
 from reward_server.settings import Settings
 from reward_server.store.records import Ceiling
@@ -29,10 +29,10 @@ def language_model(
     settings: Settings,
     ledger: Ledger | None = None,
     *,
-    meter: Meter | None = None,
+    meter: CallMeter | None = None,
     clock: Clock | None = None,
     environ: Mapping[str, str] = os.environ,
-) -> Caller | None:
+) -> LanguageModelCaller | None:
     """The language model of the settings; None where they name no provider. Loads the provider's SDK.
 
     Without a ledger there is no budget and nothing is counted: a command of the operator spends the operator's money.
@@ -43,7 +43,7 @@ def language_model(
     if settings.llm_provider == "none":
         return None
     budget = None if ledger is None else budget_of(settings, ledger, clock or SystemClock())
-    return Caller(provider_of(settings, environ), limits_of(settings), budget=budget, meter=meter)
+    return LanguageModelCaller(provider_of(settings, environ), limits_of(settings), budget=budget, meter=meter)
 
 
 class _Pong(BaseModel):
@@ -121,15 +121,15 @@ def check_url(url: str | None, setting: str) -> None:
         raise ConfigurationError(f"{setting}: must be a URL, such as http://127.0.0.1:8000/v1")
 
 
-def limits_of(settings: Settings) -> Limits:
-    """How long, how often and how many at once: of language models and of decision models."""
-    return Limits(
+def limits_of(settings: Settings) -> CallLimits:
+    """The limits on calls, in time, number and concurrency: of language models and of decision models."""
+    return CallLimits(
         deadline_s=settings.llm_deadline_s, retries=settings.llm_retries, concurrency=settings.llm_concurrency
     )
 
 
 def ceiling_of(settings: Settings) -> Ceiling:
-    """What a lab may spend in a day."""
+    """The most that a lab may spend in a day."""
     usd = settings.llm_daily_usd
     return Ceiling(tokens=settings.llm_daily_tokens, nano_usd=None if usd is None else round(usd * NANO_USD_PER_USD))
 

@@ -1,4 +1,4 @@
-"""What surrounds a call of a language model: deadline, retries, breaker, concurrency, budget, single flight.
+"""Surrounds a call of a language model: deadline, retries, breaker, concurrency, budget, single flight.
 
 What failed on the way is tried again here and nowhere else: the adapters and their SDKs make one attempt per call, and
 what a model answered wrong is for whoever reads the answer to ask again (`judges.asking`). All attempts of a question
@@ -26,18 +26,18 @@ from reward_server.llm.answers import strict_schema
 from reward_server.llm.base import (
     TRANSIENT,
     Answer,
-    Answering,
-    Asked,
     ChatProvider,
     FailureKind,
     LlmFailed,
     Provider,
+    ProviderAnswer,
+    ProviderRequest,
     Question,
-    Usage,
+    TokenUsage,
 )
 from reward_server.llm.breaker import Breaker
 from reward_server.llm.budget import Booking, Budget
-from reward_server.llm.places import Places
+from reward_server.llm.fair_semaphore import FairSemaphore
 from reward_server.llm.single_flight import SingleFlight
 
 ASKING = ("answers", "anthropic_provider", "openai_provider", "transport")
@@ -54,14 +54,14 @@ SETTLED_WITHIN_S = 3.0
 MOST_LEFT_OUT = 3
 """A model may refuse temperature, seed and the cache's key, and says so of one at a time."""
 
-AskedT = TypeVar("AskedT", bound=Asked)
-AnswerT = TypeVar("AnswerT", bound=Answering)
+AskedT = TypeVar("AskedT", bound=ProviderRequest)
+AnswerT = TypeVar("AnswerT", bound=ProviderAnswer)
 
 
-class Meter(Protocol):
+class CallMeter(Protocol):
     """Is told what happens; metrics implement it."""
 
-    def attempted(self, provider: str, outcome: str, seconds: float, usage: Usage) -> None:
+    def attempted(self, provider: str, outcome: str, seconds: float, usage: TokenUsage) -> None:
         """One attempt ended: `answered`, `cancelled` or the kind of failure."""
 
     def failed(self, provider: str, kind: str) -> None:
@@ -74,13 +74,13 @@ class Meter(Protocol):
         """A question was not sent: no budget."""
 
     def breaker_moved(self, provider: str, cause: str | None) -> None:
-        """How the breaker stands now: open after this failure, or closed (None)."""
+        """Note the state of the breaker: open after this failure, or closed (None)."""
 
 
 class SilentMeter:
     """A meter that nobody reads."""
 
-    def attempted(self, provider: str, outcome: str, seconds: float, usage: Usage) -> None:
+    def attempted(self, provider: str, outcome: str, seconds: float, usage: TokenUsage) -> None:
         """Nothing."""
 
     def failed(self, provider: str, kind: str) -> None:
@@ -97,8 +97,8 @@ class SilentMeter:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """How long, how often and how many at once."""
+class CallLimits:
+    """The limits on calls, in time, number and concurrency."""
 
     deadline_s: float = 30.0
     """For a question with all its attempts, not counting the time it waits for a place."""
@@ -108,8 +108,8 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Chance:
-    """Time and randomness, handed in so that tests need neither."""
+class ClockAndJitter:
+    """Clock, sleep and jitter of retries, handed in so that tests need neither time nor chance."""
 
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -117,29 +117,29 @@ class Chance:
     """Uniform in [0, 1)."""
 
 
-class Calls(Generic[AskedT, AnswerT]):
+class ProviderCaller(Generic[AskedT, AnswerT]):
     """One provider of whatever is asked and answered, with everything that belongs around it."""
 
     def __init__(
         self,
         provider: Provider[AskedT, AnswerT],
-        limits: Limits,
+        limits: CallLimits,
         digest: Callable[[AskedT], str],
         *,
         budget: Budget | None = None,
         breaker: Breaker | None = None,
-        meter: Meter | None = None,
-        chance: Chance | None = None,
+        meter: CallMeter | None = None,
+        timing: ClockAndJitter | None = None,
     ) -> None:
         self._provider = provider
         self._limits = limits
         self._digest = digest
         self._budget = budget
-        self._chance = chance or Chance()
-        self._breaker = breaker or Breaker(self._chance.monotonic)
+        self._timing = timing or ClockAndJitter()
+        self._breaker = breaker or Breaker(self._timing.monotonic)
         self._meter = meter or SilentMeter()
         self._attempt_ended = asyncio.Event()
-        self._places = Places(limits.concurrency)
+        self._semaphore = FairSemaphore(limits.concurrency)
         self._flights: SingleFlight[AnswerT | LlmFailed | BudgetExhausted] = SingleFlight()
         self._settling: set[asyncio.Task[None]] = set()
 
@@ -149,7 +149,7 @@ class Calls(Generic[AskedT, AnswerT]):
         return f"{self._provider.name}/{self._provider.model}"
 
     def describe(self) -> Mapping[str, Any]:
-        """What operators may see."""
+        """Describe it for operators."""
         return {
             "provider": self._provider.name,
             "model": self._provider.model,
@@ -192,13 +192,13 @@ class Calls(Generic[AskedT, AnswerT]):
         return outcome
 
     async def _asked_until_answered(self, question: AskedT, lab_id: str) -> AnswerT | LlmFailed | BudgetExhausted:
-        ends = self._chance.monotonic() + self._limits.deadline_s
+        ends = self._timing.monotonic() + self._limits.deadline_s
         again, left_out = 0, 0
         happened: LlmFailed | None = None
         while True:
-            waited_since = self._chance.monotonic()
-            await self._places.take(lab_id)
-            ends += self._chance.monotonic() - waited_since
+            waited_since = self._timing.monotonic()
+            await self._semaphore.take(lab_id)
+            ends += self._timing.monotonic() - waited_since
             outcome = await self._asked_once(question, lab_id, ends, last=again == self._limits.retries)
             if not isinstance(outcome, LlmFailed):
                 return outcome
@@ -212,14 +212,14 @@ class Calls(Generic[AskedT, AnswerT]):
                 delay, left_out = 0.0, left_out + 1
             else:
                 return outcome
-            if self._chance.monotonic() + delay >= ends:
+            if self._timing.monotonic() + delay >= ends:
                 return outcome
-            await self._chance.sleep(delay)
+            await self._timing.sleep(delay)
 
     def _back_off_s(self, again: int, failed: LlmFailed) -> float:
         """Exponential with full jitter, so that callers that failed together do not come back together."""
         ceiling = min(MAX_BACK_OFF_S, BACK_OFF_S * 2.0**again)
-        return max(ceiling * self._chance.jitter(), failed.retry_after_s or 0.0)
+        return max(ceiling * self._timing.jitter(), failed.retry_after_s or 0.0)
 
     async def _asked_once(
         self, question: AskedT, lab_id: str, ends: float, *, last: bool
@@ -234,7 +234,7 @@ class Calls(Generic[AskedT, AnswerT]):
         finally:
             self._attempt_ended.set()  # wakes those who wait, then is as before
             self._attempt_ended.clear()
-            self._places.give_back()
+            self._semaphore.give_back()
             self._meter.breaker_moved(self._provider.name, self._breaker.cause)
 
     async def _shown_how_things_are(self, ends: float) -> None:
@@ -244,25 +244,25 @@ class Calls(Generic[AskedT, AnswerT]):
         probe be cancelled with it, and nothing ever be learnt.
         """
         with suppress(TimeoutError):
-            async with asyncio.timeout(max(ends - self._chance.monotonic(), 0.001)):
+            async with asyncio.timeout(max(ends - self._timing.monotonic(), 0.001)):
                 while self._breaker.is_probing:
                     await self._attempt_ended.wait()
 
     async def _paid_for(self, question: AskedT, lab_id: str, ends: float, *, last: bool) -> AnswerT:
         booking = None if self._budget is None else await self._booked(self._budget, lab_id, question)
-        began = self._chance.monotonic()
+        began = self._timing.monotonic()
         left = max(ends - began, 0.001)
         used, outcome = None, "cancelled"
         try:
             answer = await self._provider.complete(question, left if last else left * SHARE_OF_AN_ATTEMPT)
             used, outcome = answer.usage, "answered"
         except LlmFailed as failed:
-            used, outcome = failed.usage or Usage(), str(failed.kind)
+            used, outcome = failed.usage or TokenUsage(), str(failed.kind)
             raise
         else:
             return answer
         finally:
-            self._meter.attempted(self._provider.name, outcome, self._chance.monotonic() - began, used or Usage())
+            self._meter.attempted(self._provider.name, outcome, self._timing.monotonic() - began, used or TokenUsage())
             if booking is not None and self._budget is not None:
                 await self._settle(self._budget, booking, _charged(booking, outcome, used))
 
@@ -282,27 +282,27 @@ class Calls(Generic[AskedT, AnswerT]):
         task.add_done_callback(self._settling.discard)
         return task
 
-    async def _settle(self, budget: Budget, booking: Booking, usage: Usage) -> None:
+    async def _settle(self, budget: Budget, booking: Booking, usage: TokenUsage) -> None:
         """Settle, even if whoever waits for it leaves; nobody waits for long."""
         done, _ = await asyncio.wait([self._finish(budget.settle(booking, usage))], timeout=SETTLED_WITHIN_S)
         for settled in done:
             settled.result()
 
 
-class Caller(Calls[Question, Answer]):
+class LanguageModelCaller(ProviderCaller[Question, Answer]):
     """A `LanguageModel`: one chat provider with everything that belongs around it."""
 
     def __init__(
         self,
         provider: ChatProvider,
-        limits: Limits,
+        limits: CallLimits,
         *,
         budget: Budget | None = None,
         breaker: Breaker | None = None,
-        meter: Meter | None = None,
-        chance: Chance | None = None,
+        meter: CallMeter | None = None,
+        timing: ClockAndJitter | None = None,
     ) -> None:
-        super().__init__(provider, limits, digest_of, budget=budget, breaker=breaker, meter=meter, chance=chance)
+        super().__init__(provider, limits, digest_of, budget=budget, breaker=breaker, meter=meter, timing=timing)
         self.has_logprobs = provider.has_logprobs
 
     @property
@@ -315,25 +315,25 @@ class Caller(Calls[Question, Answer]):
 async def _given_back(budget: Budget, booking: asyncio.Task[Booking]) -> None:
     """Undo a booking that is still being made; one that fails needs nothing."""
     with suppress(BudgetExhausted, StoreUnavailable):
-        await budget.settle(await booking, Usage(), calls=0)
+        await budget.settle(await booking, TokenUsage(), calls=0)
 
 
 def _is_put_otherwise(failed: LlmFailed) -> bool:
-    """Whether the adapter now leaves out a setting that was refused."""
+    """True if the adapter now leaves out a setting that was refused."""
     return failed.kind is FailureKind.REJECTED and failed.retry_after_s == 0.0
 
 
-def _charged(booking: Booking, outcome: str, used: Usage | None) -> Usage:
-    """What a lab pays: what was used, else nothing.
+def _charged(booking: Booking, outcome: str, used: TokenUsage | None) -> TokenUsage:
+    """The tokens that a lab pays: those that were used, else none.
 
     An answer without usage costs its estimate. Whoever leaves pays for the reading: otherwise one could ask for
     nothing by always leaving.
     """
     if outcome == "cancelled":
-        return Usage(input_tokens=booking.estimate.input_tokens)
-    if outcome == "answered" and used in (None, Usage()):
+        return TokenUsage(input_tokens=booking.estimate.input_tokens)
+    if outcome == "answered" and used in (None, TokenUsage()):
         return booking.estimate
-    return used or Usage()
+    return used or TokenUsage()
 
 
 def digest_of(question: Question) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from reward_server.clock import Clock
-from reward_server.store.records import BookingRow, Ceiling, Limits, Spend
+from reward_server.store.records import BookingRow, Ceiling, LabLimitsRow, Spend
 from reward_server.store.store import Store
 
 
@@ -32,8 +32,8 @@ class StoredLedger:
             await work.spending.settle(booking, used, calls=calls)
 
 
-def _own(limits: Limits, ceiling: Ceiling) -> Ceiling:
-    """What this lab may spend: its own limits where it has some."""
+def _own(limits: LabLimitsRow, ceiling: Ceiling) -> Ceiling:
+    """The ceiling of this lab: its own limits where it has some."""
     return Ceiling(
         tokens=ceiling.tokens if limits.tokens_per_day is None else limits.tokens_per_day,
         nano_usd=ceiling.nano_usd if limits.nano_usd_per_day is None else limits.nano_usd_per_day,
@@ -41,14 +41,14 @@ def _own(limits: Limits, ceiling: Ceiling) -> Ceiling:
 
 
 class StoredVerdicts:
-    """What was decided, by key; raises `StoreUnavailable`."""
+    """The store of verdicts, by key; raises `StoreUnavailable`."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
     async def get_many(self, keys: Sequence[str]) -> Mapping[str, str]:
-        """What is kept of these keys; the others are missing."""
+        """Return the texts of these keys; those without one are missing."""
         async with self._store.reading() as work:
             return await work.llm_answers.get_many(keys)
 

@@ -17,12 +17,12 @@ from typing import Any, Literal
 import openai
 
 from reward_server.llm.answers import parse_answer, strict_schema
-from reward_server.llm.base import NO_LOGPROBS_HINT, Answer, FailureKind, LlmFailed, Question, TokenChoice, Usage
+from reward_server.llm.base import NO_LOGPROBS_HINT, Answer, FailureKind, LlmFailed, Question, TokenChoice, TokenUsage
 from reward_server.llm.transport import (
     MAX_BODY_BYTES,
     MAX_BODY_BYTES_WITH_LOGPROBS,
-    Progress,
-    Refusal,
+    AttemptProgress,
+    RefusedResponse,
     attempt,
     bound_error_body,
     count,
@@ -81,13 +81,13 @@ class OpenAIProvider:
     async def complete(self, question: Question, timeout_s: float) -> Answer:
         """One attempt; raises `LlmFailed`, with `retry_after_s` 0 where leaving out a setting may help."""
 
-        async def send(progress: Progress) -> Answer:
+        async def send(progress: AttemptProgress) -> Answer:
             return await self._send(question, timeout_s, progress)
 
         sent = self._options(question)
         refused: set[str] = set()
 
-        def refusal_of(error: Exception) -> Refusal | None:
+        def refusal_of(error: Exception) -> RefusedResponse | None:
             if isinstance(error, openai.BadRequestError):
                 refused.update(sent.keys() & {str(error.param)})
             if question.logprobs and not refused and _speaks_of_logprobs(error):
@@ -116,7 +116,7 @@ class OpenAIProvider:
         """Close the connections."""
         await self._client.close()
 
-    async def _send(self, question: Question, timeout_s: float, progress: Progress) -> Answer:
+    async def _send(self, question: Question, timeout_s: float, progress: AttemptProgress) -> Answer:
         instructions = [{"role": "system", "content": sendable(question.system)}] if question.system else []
         body: dict[str, Any] = {
             "model": self.model,
@@ -178,7 +178,7 @@ def _answer(completion: Mapping[str, Any], question: Question, model: str) -> An
 
 
 def _stopped(reason: object, message: Mapping[str, Any]) -> FailureKind | None:
-    """Why there is no whole answer, if there is none."""
+    """The reason why there is no whole answer, if there is none."""
     if message.get("refusal") or reason == "content_filter":
         return FailureKind.REFUSED
     if reason == "length":
@@ -186,10 +186,10 @@ def _stopped(reason: object, message: Mapping[str, Any]) -> FailureKind | None:
     return None if reason == "stop" else FailureKind.MALFORMED
 
 
-def _usage(usage: object) -> Usage:
+def _usage(usage: object) -> TokenUsage:
     counts = usage if isinstance(usage, dict) else {}
     details = counts.get("prompt_tokens_details")
-    return Usage(
+    return TokenUsage(
         input_tokens=count(counts.get("prompt_tokens")),
         output_tokens=count(counts.get("completion_tokens")),
         cached_tokens=count(details.get("cached_tokens")) if isinstance(details, dict) else 0,
@@ -215,7 +215,7 @@ def _token(entry: Mapping[str, Any]) -> TokenChoice:
 
 
 def _speaks_of_logprobs(error: Exception) -> bool:
-    """Whether a refusal names log-probabilities; few servers say in a field of its own what they refuse.
+    """True if a refusal names log-probabilities; few servers say in a field of its own what they refuse.
 
     Not so a 429, which says nothing of what the model can do.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from reward_server.llm.base import Usage
+from reward_server.llm.base import TokenUsage
 from reward_server.llm.budget import NANO_USD_PER_USD
 from reward_server.prices import is_listed, usd
 from reward_server.store.records import Spend
@@ -18,8 +18,8 @@ class ListPrices:
     provider: str
     model: str
 
-    def of(self, usage: Usage) -> Spend:
-        """What this many tokens cost; cached ones as much as others, which is never too little."""
+    def of(self, usage: TokenUsage) -> Spend:
+        """The price of this many tokens; cached ones cost as much as others, which is never too little."""
         nano_usd = usd(self.provider, self.model, usage.input_tokens, usage.output_tokens) * NANO_USD_PER_USD
         return Spend(tokens=usage.input_tokens + usage.output_tokens, nano_usd=math.ceil(nano_usd))
 

@@ -27,7 +27,7 @@ class SingleFlight(Generic[Result]):
         self._flights: dict[Hashable, _Flight[Result]] = {}
 
     def is_under_way(self, key: Hashable) -> bool:
-        """Whether somebody is waiting for this already."""
+        """True if somebody is waiting for this already."""
         return key in self._flights
 
     async def do(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:

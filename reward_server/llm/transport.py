@@ -1,4 +1,4 @@
-"""What one attempt over HTTP has in common for all providers: time, size, statuses, and failures without content.
+"""One attempt over HTTP, alike for all providers: time, size, statuses, and failures without content.
 
 The exceptions of the SDKs carry the request, and with it transcript and rubric. `attempt` is the boundary that none
 of them passes: what leaves it is an answer or an `LlmFailed` without cause and context.
@@ -43,15 +43,15 @@ _WORD = re.compile(r"[a-z][a-z0-9_.]{0,63}")
 
 
 @dataclass(slots=True)
-class Progress:
-    """How far an attempt has come."""
+class AttemptProgress:
+    """The progress of an attempt."""
 
     began: bool = False
     """Whether the response has begun."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedResponse:
     """A response with an error status, reduced to what may be logged."""
 
     status: int
@@ -65,10 +65,10 @@ class Refusal:
 
 
 async def attempt(
-    send: Callable[[Progress], Awaitable[Result]],
+    send: Callable[[AttemptProgress], Awaitable[Result]],
     timeout_s: float,
     *,
-    refusal_of: Callable[[Exception], Refusal | None],
+    refusal_of: Callable[[Exception], RefusedResponse | None],
     who: Mapping[str, str],
 ) -> Result:
     """Send once. `refusal_of` reads the SDK's exception of an error status; `who` goes into operators' logs.
@@ -76,7 +76,7 @@ async def attempt(
     Raises:
         LlmFailed: whatever went wrong; with neither cause nor context.
     """
-    progress = Progress()
+    progress = AttemptProgress()
     try:
         async with asyncio.timeout(timeout_s):
             return await send(progress)
@@ -90,11 +90,13 @@ async def attempt(
     raise failure.with_traceback(None)
 
 
-def _late(progress: Progress) -> FailureKind:
+def _late(progress: AttemptProgress) -> FailureKind:
     return FailureKind.HANG if progress.began else FailureKind.TIMEOUT
 
 
-def _failure(error: Exception, progress: Progress, refusal: Refusal | None, who: Mapping[str, str]) -> LlmFailed:
+def _failure(
+    error: Exception, progress: AttemptProgress, refusal: RefusedResponse | None, who: Mapping[str, str]
+) -> LlmFailed:
     if refusal is not None:
         return _refused(refusal, who)
     chain = (error, error.__cause__, error.__context__)
@@ -108,7 +110,7 @@ def _failure(error: Exception, progress: Progress, refusal: Refusal | None, who:
     return LlmFailed(FailureKind.REJECTED)
 
 
-def _refused(refusal: Refusal, who: Mapping[str, str]) -> LlmFailed:
+def _refused(refusal: RefusedResponse, who: Mapping[str, str]) -> LlmFailed:
     kind = kind_of_status(refusal.status, refusal.code, too_long=refusal.too_long)
     if refusal.told:
         pass
@@ -121,7 +123,7 @@ def _refused(refusal: Refusal, who: Mapping[str, str]) -> LlmFailed:
 
 
 def kind_of_status(status: int, code: str = "", *, too_long: bool = False) -> FailureKind:
-    """What an error status means. `code` tells an empty account from a busy minute where both are a 429."""
+    """The meaning of an error status. `code` tells an empty account from a busy minute where both are a 429."""
     if status == 413 or too_long:
         return FailureKind.TOO_LARGE
     if status == 404:
@@ -234,12 +236,12 @@ def silence(*loggers: str) -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-def refusal_of_openai(error: Exception, *, told: bool = False) -> Refusal | None:
-    """What an error of OpenAI's SDK says, by the names of its fields: the SDK itself is loaded in adapters alone."""
+def refusal_of_openai(error: Exception, *, told: bool = False) -> RefusedResponse | None:
+    """The refusal in an error of OpenAI's SDK, by the names of its fields: adapters alone load the SDK itself."""
     status, response = getattr(error, "status_code", None), getattr(error, "response", None)
     if not isinstance(status, int) or not isinstance(response, httpx2.Response):
         return None
     code = word_of(getattr(error, "code", None) or getattr(error, "type", None))
-    return Refusal(
+    return RefusedResponse(
         status=status, headers=response.headers, code=code, too_long=code == "context_length_exceeded", told=told
     )

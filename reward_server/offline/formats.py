@@ -29,7 +29,7 @@ class NoAgent(BadRow):
 
 
 @dataclass(frozen=True)
-class Conversation:
+class RowConversation:
     """One conversation of a row."""
 
     part: str
@@ -40,7 +40,7 @@ class Conversation:
 
 @dataclass(frozen=True)
 class Speakers:
-    """Who the agent is, where a data set names its speakers; empty: the format's own default."""
+    """The name of the agent, where a data set names its speakers; empty: the format's own default."""
 
     agent: tuple[str, ...] = ()
 
@@ -57,10 +57,10 @@ def _numbered(names: Iterable[str]) -> bool:
 
 
 ANYONE = Speakers()
-Reader = Callable[[Mapping[str, Any], Speakers], Iterable[Conversation]]
+Reader = Callable[[Mapping[str, Any], Speakers], Iterable[RowConversation]]
 
 
-def convert(row: Any, name: str, speakers: Speakers = ANYONE) -> Iterator[Conversation]:
+def convert(row: Any, name: str, speakers: Speakers = ANYONE) -> Iterator[RowConversation]:
     """The conversations of one row; `name` is a format, or `auto`."""
     if not isinstance(row, Mapping):
         raise BadRow("a row must be an object")
@@ -88,7 +88,7 @@ def _safe(error: Exception) -> str:
 
 
 def _held(row: Mapping[str, Any]) -> str:
-    """Which field of a known name holds something else."""
+    """The field of a known name that holds something else."""
     known = {name for each in FORMATS.values() for name in each.fields}
     found = [name for name in row if name in known]
     return f": `{found[0]}` holds no conversation of a known form" if found else ""
@@ -109,14 +109,14 @@ _SILENT_ROLES = IGNORED_ROLES | {"function"}
 """Of neither party; `function` is the old name of `tool` in OpenAI's messages."""
 
 
-def _openai(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
+def _openai(row: Mapping[str, Any], speakers: Speakers) -> Iterator[RowConversation]:
     own = row.get("agent_role")
     if own is not None and own not in _CHAT_ROLES:
         raise BadRow("`agent_role` must be assistant or user")
     yield _chat(row["messages"], Speakers((own,)) if own else speakers, keep_tools=True)
 
 
-def _chat(messages: Any, speakers: Speakers, keep_tools: bool) -> Conversation:
+def _chat(messages: Any, speakers: Speakers, keep_tools: bool) -> RowConversation:
     if not isinstance(messages, list):
         raise BadRow("`messages` must be a list")
     found: list[Message] = []
@@ -135,7 +135,7 @@ def _chat(messages: Any, speakers: Speakers, keep_tools: bool) -> Conversation:
     unknown = [role for role in roles if role not in _CHAT_ROLES]
     if unknown and not speakers.agent:
         raise NoAgent(f"neither assistant nor user: role {_named(unknown)}")
-    return Conversation("", tuple(found), tuple(roles))
+    return RowConversation("", tuple(found), tuple(roles))
 
 
 def _text(content: Any) -> str:
@@ -172,7 +172,7 @@ _CALLS = frozenset({"function_call", "tool_call"})
 _RESULTS = frozenset({"observation", "tool", "function_response", "tool_response"})
 
 
-def _sharegpt(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
+def _sharegpt(row: Mapping[str, Any], speakers: Speakers) -> Iterator[RowConversation]:
     messages: list[Message] = []
     names: dict[str, None] = {}
     for each in row["conversations"]:
@@ -183,20 +183,20 @@ def _sharegpt(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversati
         elif text and who != "system" and who not in _RESULTS:
             names[who] = None
             messages.append({"role": speakers.role(who, ("gpt", "assistant", "model")), "content": text})
-    yield Conversation("", tuple(messages), tuple(names))
+    yield RowConversation("", tuple(messages), tuple(names))
 
 
 def _column(name: str) -> Reader:
     """Chat messages in a column of this name."""
 
-    def read(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
+    def read(row: Mapping[str, Any], speakers: Speakers) -> Iterator[RowConversation]:
         yield _chat(row[name], speakers, keep_tools=True)
 
     return read
 
 
 def _lists(name: str, key: str) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether a column is a list of objects that have this key."""
+    """The test that a column is a list of objects that have this key."""
 
     def fits(row: Mapping[str, Any]) -> bool:
         found = row[name]
@@ -205,7 +205,7 @@ def _lists(name: str, key: str) -> Callable[[Mapping[str, Any]], bool]:
     return fits
 
 
-def _tau_bench(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
+def _tau_bench(row: Mapping[str, Any], speakers: Speakers) -> Iterator[RowConversation]:
     del speakers
     yield _chat(row["traj"], ANYONE, keep_tools=False)
 
@@ -213,20 +213,20 @@ def _tau_bench(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversat
 # --- named speakers -------------------------------------------------------------------------------
 
 
-def _spoken(part: str, pairs: Iterable[tuple[str, str]], speakers: Speakers, default: Sequence[str]) -> Conversation:
+def _spoken(part: str, pairs: Iterable[tuple[str, str]], speakers: Speakers, default: Sequence[str]) -> RowConversation:
     spoken = [(speaker, text.strip()) for speaker, text in pairs if text.strip()]
     messages = [{"role": speakers.role(speaker, default), "content": text} for speaker, text in spoken]
-    return Conversation(part, tuple(messages), tuple(dict.fromkeys(speaker for speaker, _ in spoken)))
+    return RowConversation(part, tuple(messages), tuple(dict.fromkeys(speaker for speaker, _ in spoken)))
 
 
 _HH_TURN = re.compile(r"\n\n(Human|Assistant): ?")
 
 
-def _hh(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
+def _hh(row: Mapping[str, Any], speakers: Speakers) -> Iterator[RowConversation]:
     for part in ("chosen", "rejected"):
         if isinstance(row[part], list):
             talk = _chat(_whole(row.get("prompt"), row[part]), speakers, keep_tools=True)
-            yield Conversation(part, talk.messages, talk.speakers)
+            yield RowConversation(part, talk.messages, talk.speakers)
             continue
         pieces = _HH_TURN.split("\n\n" + str(row[part]).lstrip("\n"))
         if len(pieces) < 3:
@@ -260,46 +260,46 @@ def _lines(text: str) -> list[tuple[str, str]]:
 _AGENTS = ("doctor", "guest_clinician", "tutor", "teacher", "agent", "assistant", "seller", "advisor")
 
 
-def _mts_dialog(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
+def _mts_dialog(row: Mapping[str, Any], speakers: Speakers) -> Iterator[RowConversation]:
     yield _spoken("", _lines(row["dialogue"]), speakers, _AGENTS)
 
 
-def _mathdial(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
+def _mathdial(row: Mapping[str, Any], speakers: Speakers) -> Iterator[RowConversation]:
     pairs = [p for piece in row["conversation"].split("|EOM|") if piece.strip() for p in _lines(piece)]
     plain = [(speaker, re.sub(r"^\((?:generic|focus|probing|telling)\)\s*", "", text)) for speaker, text in pairs]
     yield _spoken("", plain, speakers, ("teacher",))
 
 
-def _casino(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
+def _casino(row: Mapping[str, Any], speakers: Speakers) -> Iterator[RowConversation]:
     deals = ("Submit-Deal", "Accept-Deal", "Reject-Deal", "Walk-Away")
     pairs = [(str(log["id"]), str(log["text"])) for log in row["chat_logs"] if log["text"] not in deals]
     yield _spoken("", pairs, speakers, ("mturk_agent_1",))
 
 
-def _abcd(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
+def _abcd(row: Mapping[str, Any], speakers: Speakers) -> Iterator[RowConversation]:
     pairs = [(str(speaker), str(text)) for speaker, text in row["original"] if speaker != "action"]
     yield _spoken("", pairs, speakers, ("agent",))
 
 
-def _transcript(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
+def _transcript(row: Mapping[str, Any], speakers: Speakers) -> Iterator[RowConversation]:
     yield _spoken("", _lines(row["transcript"]), speakers, _AGENTS)
 
 
-def _mrbench(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
+def _mrbench(row: Mapping[str, Any], speakers: Speakers) -> Iterator[RowConversation]:
     pairs = _lines(row["conversation_history"].replace("\xa0", "\n"))
     for name, answer in sorted(row["anno_llm_responses"].items()):
         yield _spoken(name, [*pairs, ("Tutor", str(answer["response"]))], speakers, ("tutor",))
 
 
-def _answers(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
+def _answers(row: Mapping[str, Any], speakers: Speakers) -> Iterator[RowConversation]:
     del speakers
     for part in ("output_1", "output_2"):
         prompt, answer = _text(row["input"]), _text(row[part])
-        yield Conversation(part, ({"role": "user", "content": prompt}, {"role": "assistant", "content": answer}))
+        yield RowConversation(part, ({"role": "user", "content": prompt}, {"role": "assistant", "content": answer}))
 
 
 @dataclass(frozen=True)
-class Format:
+class RowFormat:
     """One known format: the fields that give it away, and its reader."""
 
     fields: frozenset[str]
@@ -308,19 +308,19 @@ class Format:
     """Whether the fields hold what they hold in this format."""
 
 
-FORMATS: dict[str, Format] = {
-    "openai": Format(frozenset({"messages"}), _openai),
-    "sharegpt": Format(frozenset({"conversations"}), _sharegpt, _lists("conversations", "from")),
-    "conversations": Format(frozenset({"conversations"}), _column("conversations"), _lists("conversations", "role")),
-    "conversation": Format(frozenset({"conversation"}), _column("conversation"), _lists("conversation", "role")),
-    "tau_bench": Format(frozenset({"traj"}), _tau_bench),
-    "hh": Format(frozenset({"chosen", "rejected"}), _hh),
-    "casino": Format(frozenset({"chat_logs"}), _casino),
-    "abcd": Format(frozenset({"original"}), _abcd),
-    "mrbench": Format(frozenset({"conversation_history", "anno_llm_responses"}), _mrbench),
-    "mathdial": Format(frozenset({"conversation"}), _mathdial, lambda row: isinstance(row["conversation"], str)),
-    "mts_dialog": Format(frozenset({"dialogue"}), _mts_dialog),
-    "transcript": Format(frozenset({"transcript"}), _transcript),
-    "answers": Format(frozenset({"input", "output_1", "output_2"}), _answers),
+FORMATS: dict[str, RowFormat] = {
+    "openai": RowFormat(frozenset({"messages"}), _openai),
+    "sharegpt": RowFormat(frozenset({"conversations"}), _sharegpt, _lists("conversations", "from")),
+    "conversations": RowFormat(frozenset({"conversations"}), _column("conversations"), _lists("conversations", "role")),
+    "conversation": RowFormat(frozenset({"conversation"}), _column("conversation"), _lists("conversation", "role")),
+    "tau_bench": RowFormat(frozenset({"traj"}), _tau_bench),
+    "hh": RowFormat(frozenset({"chosen", "rejected"}), _hh),
+    "casino": RowFormat(frozenset({"chat_logs"}), _casino),
+    "abcd": RowFormat(frozenset({"original"}), _abcd),
+    "mrbench": RowFormat(frozenset({"conversation_history", "anno_llm_responses"}), _mrbench),
+    "mathdial": RowFormat(frozenset({"conversation"}), _mathdial, lambda row: isinstance(row["conversation"], str)),
+    "mts_dialog": RowFormat(frozenset({"dialogue"}), _mts_dialog),
+    "transcript": RowFormat(frozenset({"transcript"}), _transcript),
+    "answers": RowFormat(frozenset({"input", "output_1", "output_2"}), _answers),
 }
 """In the order in which `auto` tries them."""

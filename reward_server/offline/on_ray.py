@@ -13,16 +13,16 @@ from dataclasses import asdict
 from typing import Any
 
 from reward_server.errors import InvalidRequest
-from reward_server.offline.rows import Row
+from reward_server.offline.rows import InputRow
 from reward_server.offline.run import BATCH
-from reward_server.offline.workers import Scored, Setup, Worker, in_batches
+from reward_server.offline.workers import RowWorker, ScoredRows, Setup, in_batches
 
 SLAB = 50_000
 """Rows that are handed over at once; the workers start anew for each slab."""
 OBJECT_STORE_BYTES = 512 * 1024 * 1024
 
 
-class RayEngine:
+class RayWorkerPool:
     """So many workers on Ray."""
 
     def __init__(self, setup: Setup, workers: int) -> None:
@@ -33,7 +33,7 @@ class RayEngine:
         self._setup = setup
         self._workers = workers
 
-    def score(self, rows: Iterable[Row]) -> Iterator[Scored]:
+    def score(self, rows: Iterable[InputRow]) -> Iterator[ScoredRows]:
         """As `Engine` says."""
         import ray
 
@@ -47,7 +47,7 @@ class RayEngine:
             if own:
                 ray.shutdown()
 
-    def _slab(self, rows: list[Row]) -> Iterator[Scored]:
+    def _slab(self, rows: list[InputRow]) -> Iterator[ScoredRows]:
         import ray.data
 
         context = ray.data.DataContext.get_current()
@@ -63,20 +63,20 @@ class RayEngine:
             num_cpus=1,
         )
         for found in scored.iter_rows():
-            yield Scored(**json.loads(found["scored"]))
+            yield ScoredRows(**json.loads(found["scored"]))
 
 
 class _Actor:
     """A worker as Ray calls it: columns in, columns out."""
 
     def __init__(self, setup: Setup) -> None:
-        self._worker = Worker(setup)
+        self._worker = RowWorker(setup)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
         return {"scored": [self._scored(text) for text in batch["rows"]]}
 
     def _scored(self, text: str) -> str:
-        return json.dumps(asdict(self._worker.score([Row(**row) for row in json.loads(text)])))
+        return json.dumps(asdict(self._worker.score([InputRow(**row) for row in json.loads(text)])))
 
 
 def _start(workers: int) -> None:

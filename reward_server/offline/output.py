@@ -60,5 +60,6 @@ def _schema() -> Any:
             pa.field("reward", pa.float64()),
             pa.field("scores", pa.map_(pa.string(), pa.float64())),
             pa.field("flags", pa.list_(pa.string())),
+            pa.field("undecided", pa.list_(pa.string())),
         ]
     )

@@ -20,7 +20,7 @@ from scenarios.library import Vault
 SEED = 0
 
 
-class Recast:
+class RecordedAgentPlayer:
     """Plays recorded agents against personas, each with the default temperament of its scenario."""
 
     def __init__(self, vault: Vault, temperaments: Mapping[str, Temperament], reader: Reader) -> None:

@@ -52,7 +52,7 @@ def summarise(results: Iterable[Result], source: str, scoring_version: str) -> d
 
 
 def error_line(result: Result) -> str:
-    """What went wrong with a row, on one line."""
+    """The error of a row, on one line."""
     return f"row {result['row']}: {_why(result)}: {result.get('message') or result['code']}"
 
 
@@ -86,7 +86,7 @@ def _by_scenario(scored: Sequence[Result]) -> dict[str, dict[str, float]]:
 
 
 def _pairs(scored: Sequence[Result]) -> dict[str, int]:
-    """How often the answer that people chose got the higher reward, where rows hold such pairs."""
+    """The number of times the answer that people chose got the higher reward, where rows hold such pairs."""
     rows: dict[int, dict[str, float]] = defaultdict(dict)
     for result in scored:
         if result.get("part") in ("chosen", "rejected"):

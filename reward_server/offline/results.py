@@ -30,7 +30,7 @@ def result_key(
 
 
 def holds_results(folder: Path) -> bool:
-    """Whether there is something in an output folder that a run could go on from."""
+    """True if there is something in an output folder that a run could go on from."""
     path = folder / RESULTS
     return path.exists() and path.stat().st_size > 0
 

@@ -29,7 +29,7 @@ _FOREIGN = re.compile("[\udc80-\udcff]")
 
 
 @dataclass(frozen=True)
-class Row:
+class InputRow:
     """One row of the input: its position from 1, and its data or what is wrong with it."""
 
     number: int
@@ -37,7 +37,7 @@ class Row:
     problem: str | None = None
 
 
-def read_rows(path: Path) -> Iterator[Row]:
+def read_rows(path: Path) -> Iterator[InputRow]:
     """The rows of a file; its kind is told by its name, or else by its first character."""
     try:
         with _opened(path) as stream:
@@ -64,40 +64,40 @@ def _kind(path: Path, stream: TextIO) -> str:
     return {"[": "json", "{": "jsonl"}.get(first, "csv")
 
 
-def _jsonl(stream: TextIO) -> Iterator[Row]:
+def _jsonl(stream: TextIO) -> Iterator[InputRow]:
     number = 0
     while line := stream.readline(MAX_LINE_CHARACTERS):
         number += 1
         if len(line) == MAX_LINE_CHARACTERS:
             while (rest := stream.readline(MAX_LINE_CHARACTERS)) and not rest.endswith("\n"):
                 pass
-            yield Row(number, problem="the line is too long")
+            yield InputRow(number, problem="the line is too long")
         elif line.strip():
             yield _parsed(number, line)
 
 
-def _parsed(number: int, text: str) -> Row:
+def _parsed(number: int, text: str) -> InputRow:
     if _FOREIGN.search(text):
-        return Row(number, problem=NOT_UTF8)
+        return InputRow(number, problem=NOT_UTF8)
     try:
-        return Row(number, json.loads(text))
+        return InputRow(number, json.loads(text))
     except json.JSONDecodeError as error:
-        return Row(number, problem=f"not JSON at {_place(error)}")
+        return InputRow(number, problem=f"not JSON at {_place(error)}")
     except RecursionError:
-        return Row(number, problem="nested too deeply")
+        return InputRow(number, problem="nested too deeply")
     except ValueError:  # Python reads no number of more than 4,300 digits
-        return Row(number, problem="a number with too many digits")
+        return InputRow(number, problem="a number with too many digits")
 
 
 def _place(error: json.JSONDecodeError) -> str:
-    """Where the text broke. Of one that was cut off that is its end, not the next line or the string's first quote."""
+    """The place where the text broke. Of one that was cut off that is its end, not the next line or first quote."""
     text = error.doc.rstrip()
     broke = len(text) if error.msg.startswith("Unterminated string") else min(error.pos, len(text))
     line, column = text.count("\n", 0, broke) + 1, broke - text.rfind("\n", 0, broke)
     return f"line {line}, column {column}" if line > 1 else f"column {column}"
 
 
-def _json(stream: TextIO) -> Iterator[Row]:
+def _json(stream: TextIO) -> Iterator[InputRow]:
     text = stream.read(MAX_JSON_BYTES + 1)
     if len(text) > MAX_JSON_BYTES:
         raise InvalidRequest("the JSON file is too large: convert it to JSONL")
@@ -111,10 +111,10 @@ def _json(stream: TextIO) -> Iterator[Row]:
         lists = [value for value in data.values() if isinstance(value, list)]
         data = lists[0] if len(lists) == 1 and "messages" not in data else [data]
     for number, item in enumerate(data if isinstance(data, list) else [data], 1):
-        yield Row(number, item)
+        yield InputRow(number, item)
 
 
-def _csv(stream: TextIO, delimiter: str = ",") -> Iterator[Row]:
+def _csv(stream: TextIO, delimiter: str = ",") -> Iterator[InputRow]:
     csv.field_size_limit(MAX_LINE_CHARACTERS)
     reader = csv.DictReader(stream, delimiter=delimiter)
     number = 0
@@ -125,15 +125,15 @@ def _csv(stream: TextIO, delimiter: str = ",") -> Iterator[Row]:
         except StopIteration:
             return
         except csv.Error as error:
-            yield Row(number, problem=f"not CSV: {error}")
+            yield InputRow(number, problem=f"not CSV: {error}")
             continue
         fields = {key: value for key, value in row.items() if key is not None}
         # A row with more fields than names has a list of the rest, which is nobody's.
         foreign = any(_FOREIGN.search(text) for pair in fields.items() for text in pair if isinstance(text, str))
-        yield Row(number, problem=NOT_UTF8) if foreign else Row(number, fields)
+        yield InputRow(number, problem=NOT_UTF8) if foreign else InputRow(number, fields)
 
 
-def _tsv(stream: TextIO) -> Iterator[Row]:
+def _tsv(stream: TextIO) -> Iterator[InputRow]:
     return _csv(stream, delimiter="\t")
 
 

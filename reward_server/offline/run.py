@@ -7,18 +7,19 @@ on order, or on how often the run was interrupted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
 
 from reward_server.errors import InvalidRequest, JudgeFailed, LabsError
-from reward_server.offline.formats import ANYONE, BadRow, Conversation, NoAgent, Speakers, convert
-from reward_server.offline.recast import Recast
+from reward_server.offline.formats import ANYONE, BadRow, NoAgent, RowConversation, Speakers, convert
+from reward_server.offline.recast import RecordedAgentPlayer
 from reward_server.offline.results import Result, ResultsFile, result_key
-from reward_server.offline.rows import Row
+from reward_server.offline.rows import InputRow
 from reward_server.scoring.scored import Scored, Unscored
 from reward_server.scoring.scorer import Scorer, ScoreRequest
+from scenarios.library import SealedScenario
 from trainer_client.wire import Message
 
 BATCH = 48
@@ -27,17 +28,19 @@ _SAY_WHO = "say who the agent is: --agent-role or --agent-speaker"
 
 
 @dataclass(frozen=True)
-class Task:
-    """How the rows of a file are to be read and scored."""
+class ScoringTask:
+    """The way in which the rows of a file are to be read and scored."""
 
     collection: str | None
     scenario: str | None
     format: str = "auto"
     speakers: Speakers = ANYONE
+    rubric: SealedScenario | None = None
+    """What all rows are judged by, whatever scenario they name."""
 
 
 @dataclass(frozen=True)
-class Item:
+class RowItem:
     """One conversation on its way: what names it, and a request or the reason why there is none."""
 
     base: Result
@@ -46,17 +49,19 @@ class Item:
     message: str = ""
 
 
-class Evaluation:
+class FileEvaluation:
     """One run over one file."""
 
-    def __init__(self, scorer: Scorer, task: Task, results: ResultsFile, recast: Recast | None = None) -> None:
+    def __init__(
+        self, scorer: Scorer, task: ScoringTask, results: ResultsFile, recast: RecordedAgentPlayer | None = None
+    ) -> None:
         self._scoring = RowScoring(scorer, task, recast)
         self._results = results
 
-    async def run(self, rows: Iterable[Row], on_row: Callable[[int], None]) -> int:
+    async def run(self, rows: Iterable[InputRow], on_row: Callable[[int], None]) -> int:
         """Score what is not done yet; how many conversations were new. `on_row` hears of finished rows."""
         fresh = 0
-        batch: list[Item] = []
+        batch: list[RowItem] = []
         for row in rows:
             batch += [item for item in self._scoring.items(row) if item.base["key"] not in self._results.done]
             if len(batch) >= BATCH:
@@ -69,7 +74,7 @@ class Evaluation:
             on_row(batch[-1].base["row"])
         return fresh
 
-    async def _finish(self, batch: Sequence[Item]) -> int:
+    async def _finish(self, batch: Sequence[RowItem]) -> int:
         self._results.append(await self._scoring.score(batch))
         return len(batch)
 
@@ -77,30 +82,38 @@ class Evaluation:
 class RowScoring:
     """From rows to results; knows of no file."""
 
-    def __init__(self, scorer: Scorer, task: Task, recast: Recast | None = None) -> None:
+    def __init__(self, scorer: Scorer, task: ScoringTask, recast: RecordedAgentPlayer | None = None) -> None:
         self._scorer = scorer
         self._recast = recast
         self._task = task
+        if task.rubric is not None:
+            self._task = replace(task, rubric=scorer.lend(task.rubric))
 
-    async def score(self, batch: Sequence[Item]) -> list[Result]:
+    @property
+    def scoring_version(self) -> str:
+        """The version that the rewards rest on."""
+        rubric = self._task.rubric
+        return self._scorer.version_for(rubric.collection, rubric.card.slug) if rubric else self._scorer.scoring_version
+
+    async def score(self, batch: Sequence[RowItem]) -> list[Result]:
         """A result for each, in order."""
         requests = [item.request for item in batch if item.request is not None]
         outcomes = iter(await self._scorer.score(requests) if requests else [])
         return [self._result(item, next(outcomes) if item.request else None) for item in batch]
 
-    def items(self, row: Row) -> Iterator[Item]:
+    def items(self, row: InputRow) -> Iterator[RowItem]:
         """The conversations of a row."""
         collection, scenario = self._scenario(row.data)
         try:
             conversations = self._read(row)
         except BadRow as error:
             base = {"key": result_key(row.number, "", collection, scenario, []), "row": row.number, **_own_id(row.data)}
-            yield Item(base, code="bad_row", message=str(error))
+            yield RowItem(base, code="bad_row", message=str(error))
             return
         for conversation in conversations:
             yield self._item(row, conversation, collection, scenario)
 
-    def _read(self, row: Row) -> list[Conversation]:
+    def _read(self, row: InputRow) -> list[RowConversation]:
         if row.problem:
             raise BadRow(row.problem)
         try:
@@ -109,14 +122,16 @@ class RowScoring:
             raise BadRow(f"{error} ({_SAY_WHO})") from None
 
     def _scenario(self, data: Any) -> tuple[str | None, str | None]:
-        """The scenario of a row: its own, or the one of the command."""
+        """The scenario of a row: its own, or the one of the command; a rubric of the command comes before both."""
+        if self._task.rubric is not None:
+            return self._task.rubric.collection, self._task.rubric.card.slug
         own: Mapping[str, Any] = data if isinstance(data, Mapping) else {}
         collection, scenario = own.get("collection_slug"), own.get("scenario_slug")
         if isinstance(collection, str) and isinstance(scenario, str):
             return collection, scenario
         return self._task.collection, self._task.scenario
 
-    def _item(self, row: Row, talk: Conversation, collection: str | None, scenario: str | None) -> Item:
+    def _item(self, row: InputRow, talk: RowConversation, collection: str | None, scenario: str | None) -> RowItem:
         part = f"{talk.part}, answered by the persona" if self._recast else talk.part
         base: Result = {"key": result_key(row.number, part, collection, scenario, talk.messages)}
         base |= {"row": row.number, "collection_slug": collection, "scenario_slug": scenario}
@@ -124,16 +139,18 @@ class RowScoring:
             base["part"] = talk.part
         base |= _own_id(row.data)
         if collection is None or scenario is None:
-            return Item(base, code="no_scenario", message="give --collection and --scenario, or name them in the row")
+            return RowItem(
+                base, code="no_scenario", message="give --collection and --scenario, or name them in the row"
+            )
         try:
             transcript = self._scorer.read(collection, scenario, _messages(talk), "assistant")
             if self._recast is not None:
                 transcript = self._recast.answered(collection, scenario, transcript)
         except LabsError as error:
-            return Item(base, code=error.code, message=error.message)
-        return Item({**base, "turns": len(transcript.turns)}, ScoreRequest(collection, scenario, transcript))
+            return RowItem(base, code=error.code, message=error.message)
+        return RowItem({**base, "turns": len(transcript.turns)}, ScoreRequest(collection, scenario, transcript))
 
-    def _result(self, item: Item, outcome: Scored | Unscored | None) -> Result:
+    def _result(self, item: RowItem, outcome: Scored | Unscored | None) -> Result:
         if isinstance(outcome, Scored):
             return {
                 **item.base,
@@ -141,7 +158,8 @@ class RowScoring:
                 "reward": outcome.reward,
                 "scores": dict(outcome.scores),
                 "flags": list(outcome.flags),
-                "scoring_version": self._scorer.scoring_version,
+                "scoring_version": outcome.scoring_version,
+                **({} if self._task.rubric is None else {"undecided": list(outcome.abstained)}),
             }
         if outcome is None:
             return {**item.base, "status": "error", "code": item.code, "message": item.message}
@@ -156,7 +174,7 @@ def _own_id(data: Any) -> Result:
     return {}
 
 
-def _messages(talk: Conversation) -> list[Message]:
+def _messages(talk: RowConversation) -> list[Message]:
     """The messages as the API would accept them, or `InvalidRequest`."""
     if any("\x00" in message["content"] for message in talk.messages):
         raise InvalidRequest("Text must not contain NUL characters.")

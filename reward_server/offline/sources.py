@@ -12,14 +12,14 @@ from types import ModuleType
 from typing import Any
 
 from reward_server.errors import InvalidRequest
-from reward_server.offline.rows import Row, read_rows
+from reward_server.offline.rows import InputRow, read_rows
 
 HUB = "hf:"
 PARQUET = ".parquet"
 _ROWS = 1024
 
 
-def rows_of(source: str, split: str = "train") -> Iterator[Row]:
+def rows_of(source: str, split: str = "train") -> Iterator[InputRow]:
     """The rows of a source, numbered from 1.
 
     Raises:
@@ -64,9 +64,9 @@ def _data_set(name: str, split: str, *, saved: bool) -> Iterator[Any]:
         raise InvalidRequest(f"the data set {name} cannot be loaded: {type(error).__name__}") from error
 
 
-def _numbered(found: Iterable[Any]) -> Iterator[Row]:
+def _numbered(found: Iterable[Any]) -> Iterator[InputRow]:
     for number, data in enumerate(found, 1):
-        yield Row(number, _without_nulls(data))
+        yield InputRow(number, _without_nulls(data))
 
 
 def _without_nulls(value: Any) -> Any:

@@ -14,15 +14,15 @@ from pathlib import Path
 from reward_server.offline.output import check_out, write
 from reward_server.offline.report import error_line
 from reward_server.offline.results import RESULTS, Result, ResultsFile
-from reward_server.offline.rows import Row
-from reward_server.offline.workers import Engine
+from reward_server.offline.rows import InputRow
+from reward_server.offline.workers import WorkerPool
 
 TOLD_ERRORS = 3
 
 
 @dataclass
-class Throughput:
-    """What a worker did."""
+class WorkerThroughput:
+    """The rows and the time of a worker."""
 
     conversations: int = 0
     seconds: float = 0.0
@@ -35,7 +35,7 @@ class Throughput:
 
 @dataclass
 class Summary:
-    """What a run did."""
+    """The summary of a run."""
 
     scored: int = 0
     failed: int = 0
@@ -45,13 +45,17 @@ class Summary:
     errors: dict[str, int] = field(default_factory=dict)
     first_errors: list[str] = field(default_factory=list)
     """A line for each of the first few."""
-    workers: dict[str, Throughput] = field(default_factory=dict)
+    workers: dict[str, WorkerThroughput] = field(default_factory=dict)
+    undecided: dict[str, int] = field(default_factory=dict)
+    """Criteria of a rubric that came with the command, and in how many conversations nobody could decide them."""
 
     def count(self, result: Result) -> None:
         """Count a result, of this run or of one before."""
         if result["status"] == "success":
             self.scored += 1
             self.rewards += result["reward"]
+            for criterion in result.get("undecided") or ():
+                self.undecided[criterion] = self.undecided.get(criterion, 0) + 1
             self.lowest, self.highest = min(self.lowest, result["reward"]), max(self.highest, result["reward"])
         else:
             self.failed += 1
@@ -71,7 +75,7 @@ def journal_of(out: Path) -> Path:
 
 
 def score_into(
-    out: Path, rows: Iterable[Row], engine: Engine, *, resume: bool, on_scored: Callable[[int], None]
+    out: Path, rows: Iterable[InputRow], engine: WorkerPool, *, resume: bool, on_scored: Callable[[int], None]
 ) -> Summary:
     """Score all rows; `on_scored` hears how many conversations are done.
 
@@ -95,7 +99,7 @@ def score_into(
                 results.require(version)
             fresh = [result for result in scored.results if result["key"] not in results.done]
             results.append(fresh)
-            did = summary.workers.setdefault(scored.worker, Throughput())
+            did = summary.workers.setdefault(scored.worker, WorkerThroughput())
             did.conversations += len(scored.results)
             did.seconds += scored.seconds
             count += len(fresh)
@@ -108,7 +112,7 @@ def score_into(
     return summary
 
 
-def _pending(rows: Iterable[Row], done: set[int]) -> Iterator[Row]:
+def _pending(rows: Iterable[InputRow], done: set[int]) -> Iterator[InputRow]:
     return (row for row in rows if row.number not in done)
 
 

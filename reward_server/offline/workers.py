@@ -1,4 +1,4 @@
-"""Who scores: a worker that loads the engine once, and the engine that runs one in this process.
+"""Workers that score: one loads the engine once; a pool runs one in this process.
 
 What goes to a worker and comes back is plain data, so that it can be sent elsewhere; floats keep every digit.
 """
@@ -16,23 +16,24 @@ from pathlib import Path
 from typing import Protocol
 
 from reward_server.offline.results import Result
-from reward_server.offline.rows import Row
-from reward_server.offline.run import BATCH, RowScoring, Task
+from reward_server.offline.rows import InputRow
+from reward_server.offline.run import BATCH, RowScoring, ScoringTask
 from reward_server.settings import Settings
+from scenarios.library import NO_SCENARIOS
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What a worker is made from."""
+    """The parts that a worker is made from."""
 
     settings: Settings
     root: Path | None
-    task: Task
+    task: ScoringTask
 
 
 @dataclass(frozen=True)
-class Scored:
-    """What a worker made of some rows."""
+class ScoredRows:
+    """The outcome of some rows."""
 
     results: list[Result]
     worker: str
@@ -41,15 +42,15 @@ class Scored:
     scoring_version: str
 
 
-class Engine(Protocol):
+class WorkerPool(Protocol):
     """Workers, however many and wherever."""
 
-    def score(self, rows: Iterable[Row]) -> Iterator[Scored]:
+    def score(self, rows: Iterable[InputRow]) -> Iterator[ScoredRows]:
         """The results of all rows, in their order, some at a time."""
         ...
 
 
-class Worker:
+class RowWorker:
     """Scores rows; close it."""
 
     def __init__(self, setup: Setup) -> None:
@@ -60,36 +61,37 @@ class Worker:
         # One loop for all batches: connections of a language model belong to the one that opened them.
         self._loop = asyncio.new_event_loop()
         self._stack.callback(self._loop.close)
-        library = load_scenarios(setup.root or setup.settings.scenarios)
+        # With a rubric nothing else is scored, and reading the others would take seconds.
+        library = NO_SCENARIOS if setup.task.rubric else load_scenarios(setup.root or setup.settings.scenarios)
         model = language_model(setup.settings)
         if model is not None:
             self._stack.callback(lambda: self._loop.run_until_complete(model.close()))
         engine = self._stack.enter_context(offline_engine(setup.settings, library, model=model))
         self._scoring = RowScoring(engine.scorer, setup.task)
         self._name = f"{os.uname().nodename}:{os.getpid()}"
-        self.scoring_version = engine.scorer.scoring_version
+        self.scoring_version = self._scoring.scoring_version
 
-    def score(self, rows: Sequence[Row]) -> Scored:
+    def score(self, rows: Sequence[InputRow]) -> ScoredRows:
         """The results of these rows."""
         started = time.perf_counter()
         items = [item for row in rows for item in self._scoring.items(row)]
         results = self._loop.run_until_complete(self._scoring.score(items))
-        return Scored(results, self._name, time.perf_counter() - started, self.scoring_version)
+        return ScoredRows(results, self._name, time.perf_counter() - started, self.scoring_version)
 
     def close(self) -> None:
         """Give back threads and connections."""
         self._stack.close()
 
 
-class LocalEngine:
+class LocalWorkerPool:
     """One worker, in this process."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
 
-    def score(self, rows: Iterable[Row]) -> Iterator[Scored]:
-        """As `Engine` says."""
-        worker = Worker(self._setup)
+    def score(self, rows: Iterable[InputRow]) -> Iterator[ScoredRows]:
+        """As `WorkerPool` says."""
+        worker = RowWorker(self._setup)
         try:
             for some in in_batches(rows, BATCH):
                 yield worker.score(some)
@@ -97,7 +99,7 @@ class LocalEngine:
             worker.close()
 
 
-def in_batches(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
+def in_batches(rows: Iterable[InputRow], size: int) -> Iterator[list[InputRow]]:
     """The rows, so many at a time."""
     waiting = iter(rows)
     while some := list(islice(waiting, size)):

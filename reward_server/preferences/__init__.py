@@ -1,1 +1,1 @@
-"""Which of two conversations is better: what was compared, what people said, and data for preference training."""
+"""Preferences between two conversations: what was compared, what people said, and data for preference training."""

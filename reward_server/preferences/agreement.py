@@ -1,4 +1,4 @@
-"""How often rewards agree with what people said of the same comparisons; the figures of `labs judges agree`."""
+"""Agreement of rewards with what people said of the same comparisons; the figures of `labs judges agree`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def agreement(rows: Sequence[PreferenceRow]) -> dict[str, Any]:
 
 
 def _of_several(rows: Sequence[PreferenceRow]) -> Floats:
-    """What people said of each comparison that several spoke of, (comparisons, 3); of each person the newest label."""
+    """The labels of each comparison that several spoke of, (comparisons, 3); of each person the newest one."""
     said: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for row in rows:
         if row.comparison_id is not None and row.labeller is not None:

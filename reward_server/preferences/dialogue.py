@@ -20,7 +20,7 @@ class NotAPair(ValueError):  # noqa: N818 (it is an outcome, no accident)
 
 
 @dataclass(frozen=True)
-class Split:
+class PromptSplit:
     """A prompt, which ends before an agent turn, and two ways to go on."""
 
     prompt: list[Message]
@@ -28,7 +28,9 @@ class Split:
     b: list[Message]
 
 
-def split(messages_a: Sequence[Mapping[str, Any]], messages_b: Sequence[Mapping[str, Any]], agent_role: str) -> Split:
+def split(
+    messages_a: Sequence[Mapping[str, Any]], messages_b: Sequence[Mapping[str, Any]], agent_role: str
+) -> PromptSplit:
     """The two as a prompt and its continuations.
 
     Raises:
@@ -47,7 +49,7 @@ def split(messages_a: Sequence[Mapping[str, Any]], messages_b: Sequence[Mapping[
     spoken = [message for message in prompt if message["role"] != SYSTEM]
     if not spoken or spoken[0]["role"] != PERSONA:
         raise NotAPair("no_prompt")
-    return Split(prompt, rest_a, rest_b)
+    return PromptSplit(prompt, rest_a, rest_b)
 
 
 def _normalised(messages: Sequence[Mapping[str, Any]], agent_role: str) -> list[Message]:

@@ -12,13 +12,13 @@ Body = dict[str, Any]
 
 
 def label(row: PreferenceRow) -> Body:
-    """What a person said."""
+    """The document of a label."""
     told = {"margin": row.margin, "labeller": row.labeller, "comparison_id": row.comparison_id}
     return _preference(row.preference_id, Source.LABEL, row, told)
 
 
 def comparison(row: ComparisonRow) -> Body:
-    """What `/compare` found."""
+    """The document of a comparison."""
     told = {"margin": row.margin, "comparison_id": row.comparison_id, "judge": judges_of(row.verdicts_a)}
     return _preference(row.comparison_id, Source.COMPARE, row, told)
 

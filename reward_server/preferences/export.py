@@ -19,7 +19,15 @@ from typing import Any, TypeVar
 from reward_server.clock import to_iso
 from reward_server.preferences.dialogue import NotAPair
 from reward_server.preferences.formats import Format, row_of
-from reward_server.preferences.pairs import Pair, Played, Source, couples, of_comparison, of_episodes, of_label
+from reward_server.preferences.pairs import (
+    PlayedEpisode,
+    PreferencePair,
+    Source,
+    couples,
+    of_comparison,
+    of_episodes,
+    of_label,
+)
 from reward_server.store.records import ComparisonRow, FinishedEpisode, PageEnd, PreferenceRow
 from reward_server.store.store import Store
 from reward_server.store.unit_of_work import UnitOfWork
@@ -33,7 +41,7 @@ R = TypeVar("R", ComparisonRow, PreferenceRow)
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """What is wanted."""
+    """The conditions of an export."""
 
     lab_id: str
     format: Format
@@ -45,13 +53,13 @@ class Query:
     provenance: bool = True
 
     def wants(self, source: Source) -> bool:
-        """Whether pairs of this source are wanted."""
+        """True if pairs of this source are wanted."""
         return self.source in (None, source)
 
 
 @dataclass
 class Manifest:
-    """What an export holds; complete when its last line is out."""
+    """The contents of an export; complete when its last line is out."""
 
     query: Query
     by_source: Counter[str] = field(default_factory=Counter)
@@ -61,7 +69,7 @@ class Manifest:
     size: int = 0
     digest: Any = field(default_factory=hashlib.sha256)
 
-    def add(self, pair: Pair, line: bytes) -> None:
+    def add(self, pair: PreferencePair, line: bytes) -> None:
         """Count a line."""
         told = pair.provenance
         self.by_source[pair.source.value] += 1
@@ -103,7 +111,7 @@ class Export:
             if lines:
                 yield lines
 
-    async def _candidates(self) -> AsyncIterator[Sequence[Callable[[], Pair]]]:
+    async def _candidates(self) -> AsyncIterator[Sequence[Callable[[], PreferencePair]]]:
         query = self._query
         if query.wants(Source.LABEL):
             async for labels in self._pages(lambda unit: unit.preferences.page, _label_end):
@@ -131,7 +139,7 @@ class Export:
                 return
             after = end_of(rows[-1])
 
-    async def _episodes(self) -> AsyncIterator[Sequence[Callable[[], Pair]]]:
+    async def _episodes(self) -> AsyncIterator[Sequence[Callable[[], PreferencePair]]]:
         query = self._query
         async with self._store.reading() as unit:
             finished = await unit.episodes.finished(query.lab_id, until=query.until, collections=query.collections)
@@ -141,10 +149,10 @@ class Export:
             async with self._store.reading() as unit:
                 episodes = await unit.episodes.named(query.lab_id, sorted(wanted))
                 turns = await unit.episodes.turns_of(query.lab_id, sorted(wanted))
-            played = {name: Played(row, turns[name]) for name, row in episodes.items()}
+            played = {name: PlayedEpisode(row, turns[name]) for name, row in episodes.items()}
             yield [_couple(better, worse, played) for better, worse in some if _here(better, worse, played)]
 
-    def _lines(self, makers: Sequence[Callable[[], Pair]]) -> bytes:
+    def _lines(self, makers: Sequence[Callable[[], PreferencePair]]) -> bytes:
         lines: list[bytes] = []
         for make in makers:
             try:
@@ -160,7 +168,7 @@ class Export:
             lines.append(line)
         return b"".join(lines)
 
-    def _check(self, pair: Pair) -> None:
+    def _check(self, pair: PreferencePair) -> None:
         if pair.margin is not None and pair.margin < self._query.min_margin:
             raise NotAPair("margin")
         chosen = self._seen.get(_names(pair.prompt, pair.chosen, pair.rejected))
@@ -168,12 +176,14 @@ class Export:
             raise NotAPair("duplicate" if chosen == _digest(_text(pair.chosen)) else "contradicts")
 
 
-def _here(better: FinishedEpisode, worse: FinishedEpisode, played: dict[str, Played]) -> bool:
+def _here(better: FinishedEpisode, worse: FinishedEpisode, played: dict[str, PlayedEpisode]) -> bool:
     # A lab may have deleted one meanwhile.
     return better.episode_id in played and worse.episode_id in played
 
 
-def _couple(better: FinishedEpisode, worse: FinishedEpisode, played: dict[str, Played]) -> Callable[[], Pair]:
+def _couple(
+    better: FinishedEpisode, worse: FinishedEpisode, played: dict[str, PlayedEpisode]
+) -> Callable[[], PreferencePair]:
     return lambda: of_episodes(played[better.episode_id], played[worse.episode_id], better.created_at)
 
 

@@ -1,4 +1,4 @@
-"""How far rewards agree with the winners that people named; every figure with its 95 % interval over groups."""
+"""Agreement of rewards with the winners that people named; every figure with its 95 % interval over groups."""
 
 from __future__ import annotations
 

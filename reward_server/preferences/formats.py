@@ -13,25 +13,25 @@ from enum import StrEnum
 from typing import Any
 
 from reward_server.preferences.dialogue import NotAPair
-from reward_server.preferences.pairs import Pair
+from reward_server.preferences.pairs import PreferencePair
 
 JsonObject = dict[str, Any]
 
 
 class Format(StrEnum):
-    """Whose file it is."""
+    """The trainer whose file it is."""
 
     TRL = "trl"
     OPENRLHF = "openrlhf"
     OPENAI = "openai"
 
 
-def _explicit(pair: Pair) -> JsonObject:
+def _explicit(pair: PreferencePair) -> JsonObject:
     row: JsonObject = {"prompt": pair.prompt, "chosen": pair.chosen, "rejected": pair.rejected}
     return row if pair.margin is None else {**row, "margin": pair.margin}
 
 
-def _openai(pair: Pair) -> JsonObject:
+def _openai(pair: PreferencePair) -> JsonObject:
     if any("tool_calls" in message for message in [*pair.prompt, pair.chosen[0], pair.rejected[0]]):
         raise NotAPair("tool_calls")
     return {
@@ -41,14 +41,14 @@ def _openai(pair: Pair) -> JsonObject:
     }
 
 
-_ROWS: dict[Format, Callable[[Pair], JsonObject]] = {
+_ROWS: dict[Format, Callable[[PreferencePair], JsonObject]] = {
     Format.TRL: _explicit,
     Format.OPENRLHF: _explicit,
     Format.OPENAI: _openai,
 }
 
 
-def row_of(pair: Pair, chosen: Format, *, provenance: bool) -> JsonObject:
+def row_of(pair: PreferencePair, chosen: Format, *, provenance: bool) -> JsonObject:
     """The line of a pair.
 
     Raises:

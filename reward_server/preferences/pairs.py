@@ -22,7 +22,7 @@ JsonObject = dict[str, Any]
 
 
 class Source(StrEnum):
-    """Where a preference comes from; people come first, because they overrule judges."""
+    """The source of a preference; people come first, because they overrule judges."""
 
     LABEL = "label"
     COMPARE = "compare"
@@ -30,7 +30,7 @@ class Source(StrEnum):
 
 
 @dataclass(frozen=True)
-class Pair:
+class PreferencePair:
     """A better and a worse way to go on from a prompt, and who says so."""
 
     source: Source
@@ -42,8 +42,8 @@ class Pair:
     provenance: JsonObject
 
 
-def of_comparison(row: ComparisonRow) -> Pair:
-    """What `/compare` found.
+def of_comparison(row: ComparisonRow) -> PreferencePair:
+    """The pair of a comparison that `/compare` made.
 
     Raises:
         NotAPair: `tie`, or as `dialogue.split` says.
@@ -53,8 +53,8 @@ def of_comparison(row: ComparisonRow) -> Pair:
     return _pair(Source.COMPARE, row, row.margin, where)
 
 
-def of_label(row: PreferenceRow) -> Pair:
-    """What a person said; raises as `of_comparison`."""
+def of_label(row: PreferenceRow) -> PreferencePair:
+    """The pair of a label; raises as `of_comparison`."""
     where = {
         "preference_id": row.preference_id,
         "comparison_id": row.comparison_id,
@@ -65,7 +65,9 @@ def of_label(row: PreferenceRow) -> Pair:
     return _pair(Source.LABEL, row, row.margin, where)
 
 
-def _pair(source: Source, row: ComparisonRow | PreferenceRow, margin: float | None, where: JsonObject) -> Pair:
+def _pair(
+    source: Source, row: ComparisonRow | PreferenceRow, margin: float | None, where: JsonObject
+) -> PreferencePair:
     if row.winner == "tie":
         raise NotAPair("tie")
     found = split(row.messages_a, row.messages_b, row.agent_role)
@@ -81,11 +83,11 @@ def _pair(source: Source, row: ComparisonRow | PreferenceRow, margin: float | No
         "reward_rejected": rewards[loser],
         "created_at": to_iso(row.created_at),
     }
-    return Pair(source, found.prompt, sides[row.winner], sides[loser], margin, _said(provenance))
+    return PreferencePair(source, found.prompt, sides[row.winner], sides[loser], margin, _said(provenance))
 
 
 def judges_of(verdicts: Sequence[Mapping[str, Any]]) -> str:
-    """Who decided: the judges of the verdicts and the parts of a composite, in the order they come in."""
+    """The judges that decided: those of the verdicts and the parts of a composite, in the order they come in."""
     names = (verdict.get("judge") or verdict.get("part") for verdict in verdicts)
     return "+".join(dict.fromkeys(name for name in names if name))
 
@@ -98,7 +100,7 @@ def _said(provenance: JsonObject) -> JsonObject:
 
 
 @dataclass(frozen=True)
-class Played:
+class PlayedEpisode:
     """An episode with its turns."""
 
     episode: EpisodeRow
@@ -106,7 +108,7 @@ class Played:
 
     @property
     def scoring_version(self) -> str | None:
-        """What its final reward was made by; None for episodes from before turns said so."""
+        """The version that made its final reward; None for episodes from before turns said so."""
         version: str | None = self.turns[-1].answer.get("scoring_version")
         return version
 
@@ -122,7 +124,7 @@ def couples(episodes: Sequence[FinishedEpisode]) -> Iterator[tuple[FinishedEpiso
                 yield better, worse
 
 
-def of_episodes(better: Played, worse: Played, created_at: datetime) -> Pair:
+def of_episodes(better: PlayedEpisode, worse: PlayedEpisode, created_at: datetime) -> PreferencePair:
     """The pair of two episodes of a group.
 
     Raises:
@@ -149,10 +151,10 @@ def of_episodes(better: Played, worse: Played, created_at: datetime) -> Pair:
         "created_at": to_iso(created_at),
     }
     margin = round(rewards[0] - rewards[1], 4)
-    return Pair(Source.EPISODES, found.prompt, found.a, found.b, margin, _said(provenance))
+    return PreferencePair(Source.EPISODES, found.prompt, found.a, found.b, margin, _said(provenance))
 
 
-def _messages(played: Played) -> list[Message]:
+def _messages(played: PlayedEpisode) -> list[Message]:
     agent = agent_role(played.episode.observation_role)
     return [
         {

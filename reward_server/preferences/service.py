@@ -30,7 +30,7 @@ MOST_LABELS = 2000
 
 
 @dataclass(frozen=True)
-class Listed:
+class PreferencePage:
     """A page of preferences, and where the next one begins."""
 
     bodies: list[Body]
@@ -59,7 +59,7 @@ class PreferenceService:
 
     async def page(
         self, lab: Lab, *, limit: int, after: PageEnd | None, collection: str | None, source: Source | None
-    ) -> Listed:
+    ) -> PreferencePage:
         """The lab's comparisons and labels, the newest first."""
         wanted = self._collections(lab, collection)
         labels: list[PreferenceRow] = []
@@ -77,10 +77,10 @@ class PreferenceService:
         ]
         rows.sort(key=lambda each: (each[0].created_at, each[0].id), reverse=True)
         shown = rows[:limit]
-        return Listed([body for _, body in shown], shown[-1][0] if len(rows) > limit else None)
+        return PreferencePage([body for _, body in shown], shown[-1][0] if len(rows) > limit else None)
 
     async def agreement(self, lab: Lab, collection: str | None) -> Body:
-        """How often rewards agree with the lab's people; of the newest labels, at most `MOST_LABELS`."""
+        """The agreement of rewards with the lab's people; of the newest labels, at most `MOST_LABELS`."""
         wanted = self._collections(lab, collection)
         async with self._store.reading() as unit:
             rows = await unit.preferences.page(lab.lab_id, MOST_LABELS, collections=wanted)
@@ -110,7 +110,7 @@ class PreferenceService:
         return Export(self._store, query)
 
     def _collections(self, lab: Lab, wanted: str | None) -> tuple[str, ...] | None:
-        """What the key may see of what is wanted; None means everything."""
+        """The collections that the key may see of those wanted; None means everything."""
         if wanted is None:
             return lab.collections
         return (collection_for(lab, self._catalog, wanted).card.slug,)

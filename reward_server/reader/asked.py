@@ -1,4 +1,4 @@
-"""What a decision model is asked about a turn of an agent, and the reading that its answers are.
+"""Questions to a decision model about a turn of an agent, and the reading that its answers are.
 
 The code splits the turn into sentences; of each it is asked which fact it asks for, which commitment it makes, how it
 puts that, and what else it does. The probabilities go into the same hearing as those of the local reader. No text comes
@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from personas.case.compiled import CompiledCase, CompiledTopic
-from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
+from personas.reading.acts import Act, ReadCandidate, Reading, Sentence, Stance
 from personas.reading.reader import Turn, said_in
-from reward_server.decisions.questions import MOST_OPTIONS, Choice, Decided, Predicate, Typed
+from reward_server.decisions.questions import MOST_OPTIONS, AnswerProbabilities, ChoiceQuestion, Typed, YesNoQuestion
 
 NONE = "none"
 EXAMPLES = 2
@@ -60,7 +60,7 @@ STANCES = {
 
 
 def state_of(turn: Turn) -> dict[str, Any]:
-    """What the questions are about; the agent's words under a key of their own."""
+    """The subject of the questions; the agent's words under a key of their own."""
     sentences = {f"s{number}": text for number, text in enumerate(said_in(turn), 1)}
     return {"note": NOTE, "person_said": turn[0], "agent_turn": sentences}
 
@@ -75,8 +75,8 @@ def questions_of(case: CompiledCase, turn: Turn) -> dict[str, Typed]:
 
 def _about(case: CompiledCase, which: str) -> dict[str, Typed]:
     found: dict[str, Typed] = {
-        "asks": Predicate(f"Does sentence {which} ask for specific information, in any form?"),
-        "consoles": Predicate(f"Does sentence {which} name or grant a feeling, relieve shame or reassure?"),
+        "asks": YesNoQuestion(f"Does sentence {which} ask for specific information, in any form?"),
+        "consoles": YesNoQuestion(f"Does sentence {which} name or grant a feeling, relieve shame or reassure?"),
         "act": _choice(f"What does sentence {which} do?", {act.value: text for act, text in ACTS.items()}),
         "costs": _choice(f"Is sentence {which} out of place?", {act.value: text for act, text in COSTLY.items()}),
     }
@@ -92,8 +92,8 @@ def _about(case: CompiledCase, which: str) -> dict[str, Typed]:
     return found
 
 
-def background_of(case: CompiledCase, which: str) -> list[Choice]:
-    """Which entry of the background a sentence is about; several choices where there are more than one may have."""
+def background_of(case: CompiledCase, which: str) -> list[ChoiceQuestion]:
+    """Questions for the entry of the background a sentence is about; several where entries are too many for one."""
     asked = f"Which of these does sentence {which} ask the person about?"
     told = [(entry.id, _told(entry)) for entry in case.background.values()]
     size = MOST_OPTIONS - 1
@@ -106,11 +106,11 @@ def _told(topic: CompiledTopic) -> str:
     return " - ".join(parts)[:DESCRIBED]
 
 
-def _choice(asks: str, options: Mapping[str, str]) -> Choice:
-    return Choice(asks, ((NONE, "none of these"), *options.items()))
+def _choice(asks: str, options: Mapping[str, str]) -> ChoiceQuestion:
+    return ChoiceQuestion(asks, ((NONE, "none of these"), *options.items()))
 
 
-def reading_of(case: CompiledCase, turn: Turn, found: Mapping[str, Decided]) -> Reading:
+def reading_of(case: CompiledCase, turn: Turn, found: Mapping[str, AnswerProbabilities]) -> Reading:
     """The reading that the answers to `questions_of` are."""
     return Reading(
         tuple(
@@ -123,7 +123,7 @@ def reading_of(case: CompiledCase, turn: Turn, found: Mapping[str, Decided]) -> 
 PARTS = ("asks", "consoles", "act", "costs", "topic", "commitment", "stance")
 
 
-def _sentence(text: str, found: Mapping[str, Decided | None]) -> Sentence:
+def _sentence(text: str, found: Mapping[str, AnswerProbabilities | None]) -> Sentence:
     acts = _acts(found)
     if Act.UNREADABLE in acts:
         return Sentence(text, frozenset({Act.UNREADABLE}))
@@ -137,7 +137,7 @@ def _sentence(text: str, found: Mapping[str, Decided | None]) -> Sentence:
     )
 
 
-def _acts(found: Mapping[str, Decided | None]) -> frozenset[Act]:
+def _acts(found: Mapping[str, AnswerProbabilities | None]) -> frozenset[Act]:
     yes = {Act.ASK: found["asks"], Act.EMPATHY: found["consoles"]}
     acts = {act for act, each in yes.items() if each is not None and each.yes >= DOES}
     act, costs = found["act"], found["costs"]
@@ -146,13 +146,13 @@ def _acts(found: Mapping[str, Decided | None]) -> frozenset[Act]:
     return frozenset(acts)
 
 
-def candidates(*found: Decided | None) -> tuple[Candidate, ...]:
-    """What may be meant, most probable first."""
+def candidates(*found: AnswerProbabilities | None) -> tuple[ReadCandidate, ...]:
+    """The topics that may be meant, most probable first."""
     likely = [(name, p) for each in found if each is not None for name, p in each.probabilities.items()]
-    return ranked(Candidate(name, p) for name, p in likely if name != NONE and p >= FLOOR)
+    return ranked(ReadCandidate(name, p) for name, p in likely if name != NONE and p >= FLOOR)
 
 
-def ranked(found: Iterable[Candidate]) -> tuple[Candidate, ...]:
+def ranked(found: Iterable[ReadCandidate]) -> tuple[ReadCandidate, ...]:
     """Most probable first."""
     return tuple(sorted(found, key=lambda each: -each.confidence))
 

@@ -14,10 +14,10 @@ from typing import Any
 
 from personas.case.compiled import CompiledCase
 from personas.hearing.hear import ASKED, LIKELY_MADE, MADE, UNSURE
-from personas.reading.acts import Act, Candidate, Reading, Sentence
+from personas.reading.acts import Act, ReadCandidate, Reading, Sentence
 from personas.reading.reader import ANSWERED, LocalReader, Reader, Turn, readings_kept
 from personas.text.memory import Memory
-from reward_server.decisions.questions import Decided, Decider, Typed
+from reward_server.decisions.questions import AnswerProbabilities, Decider, Typed
 from reward_server.judges.asking import no_answer
 from reward_server.limits.fair_threads import NOBODY, lab_at_work
 from reward_server.llm.base import LlmFailed
@@ -66,7 +66,7 @@ class DecisionReader(Reader):
 
     @property
     def held_bytes(self) -> int:
-        """What the remembered readings take."""
+        """The bytes of the remembered readings."""
         return self._known.held_bytes + self._local.held_bytes
 
     def prepare(self, case: CompiledCase) -> None:
@@ -94,7 +94,7 @@ class DecisionReader(Reader):
             found |= fresh
         return [found[key] for key in keys]
 
-    def beside(self, case: CompiledCase, line: str, said: Sequence[Sentence]) -> list[tuple[Candidate, ...]]:
+    def beside(self, case: CompiledCase, line: str, said: Sequence[Sentence]) -> list[tuple[ReadCandidate, ...]]:
         """As `Reader.beside`: the background is asked about where no fact fits."""
         questions = recalling(case, said, ANSWERED) if case.background else {}
         if not questions:
@@ -108,8 +108,10 @@ class DecisionReader(Reader):
             for number, each in enumerate(said, 1)
         ]
 
-    def _decided(self, asked: Sequence[tuple[Any, Mapping[str, Typed]]]) -> list[Mapping[str, Decided] | None]:
-        """What is decided of each; None where it failed and somebody else reads."""
+    def _decided(
+        self, asked: Sequence[tuple[Any, Mapping[str, Typed]]]
+    ) -> list[Mapping[str, AnswerProbabilities] | None]:
+        """The decisions on each; None where it failed and somebody else reads."""
         lab = lab_at_work()
         work = self._all(asked, "operator" if lab == NOBODY else lab)
         outcomes = asyncio.run_coroutine_threadsafe(work, self._loop).result()
@@ -124,7 +126,7 @@ class DecisionReader(Reader):
 
     async def _all(
         self, asked: Sequence[tuple[Any, Mapping[str, Typed]]], lab_id: str
-    ) -> list[Mapping[str, Decided] | BaseException]:
+    ) -> list[Mapping[str, AnswerProbabilities] | BaseException]:
         work = (self._decider.decide(state, questions, lab_id=lab_id) for state, questions in asked)
         return await asyncio.gather(*work, return_exceptions=True)
 
@@ -143,7 +145,7 @@ class CascadeReader(Reader):
 
     @property
     def held_bytes(self) -> int:
-        """What the remembered readings of both take."""
+        """The bytes of the remembered readings of both."""
         return self._model.held_bytes
 
     def prepare(self, case: CompiledCase) -> None:
@@ -163,13 +165,13 @@ class CascadeReader(Reader):
                 found[number] = reading
         return found
 
-    def beside(self, case: CompiledCase, line: str, said: Sequence[Sentence]) -> list[tuple[Candidate, ...]]:
+    def beside(self, case: CompiledCase, line: str, said: Sequence[Sentence]) -> list[tuple[ReadCandidate, ...]]:
         """As the local reader does: background is never scored, and it is sure of it."""
         return self._local.beside(case, line, said)
 
 
 def is_doubtful(reading: Reading) -> bool:
-    """Whether any sentence lies between the thresholds of hearing, or could not be read."""
+    """True if any sentence lies between the thresholds of hearing, or could not be read."""
     for sentence in reading.sentences:
         asks = sentence.topics[0].confidence if sentence.topics else 0.0
         makes = sentence.commitments[0].confidence if sentence.commitments else 0.0

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from personas.reading.heads import ARTEFACT
 from reward_server.encoders.int8 import INT8
-from reward_server.encoders.minilm import LAYERS, Checkpoint, MiniLmEncoder, packaged_folder, read_checkpoint
+from reward_server.encoders.minilm import LAYERS, EncoderCheckpoint, MiniLmEncoder, packaged_folder, read_checkpoint
 from reward_server.errors import EncoderUnavailable
 from reward_server.logs.logger import get_logger
 
@@ -40,14 +40,16 @@ def artefact_bytes(name: str = ARTEFACT) -> bytes:
         raise EncoderUnavailable(f"the reader's file {name} is missing: reinstall Labs") from error
 
 
-def tuned(checkpoint: Checkpoint, raw: bytes) -> Checkpoint:
+def tuned(checkpoint: EncoderCheckpoint, raw: bytes) -> EncoderCheckpoint:
     """The packaged checkpoint with the trained layers of an artefact in the place of its own."""
     layers = {name: tensor.float() for name, tensor in load(raw).items() if name.startswith(PREFIX)}
     missing = set(layers) - set(checkpoint.weights)
     if missing:
         raise EncoderUnavailable("the reader's model does not fit the text encoder: run `labs reader train`")
     digest = hashlib.sha256(raw).hexdigest()[:12]
-    return Checkpoint({**checkpoint.weights, **layers}, checkpoint.tokenizer, f"{checkpoint.version}/reader-{digest}")
+    return EncoderCheckpoint(
+        {**checkpoint.weights, **layers}, checkpoint.tokenizer, f"{checkpoint.version}/reader-{digest}"
+    )
 
 
 def load_reader_encoder(raw: bytes, layers: int = LAYERS, precision: ReaderPrecision = "fp32") -> MiniLmEncoder:

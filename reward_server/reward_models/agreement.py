@@ -1,4 +1,4 @@
-"""How far judges agree: with each other, with people, and with themselves.
+"""Agreement of judges: with each other, with people, and with themselves.
 
 Pure statistics on columns of numbers; NaN where a figure is not defined, as when a judge says the same of everything.
 Intervals draw whole dialogues and are in `reliability`.

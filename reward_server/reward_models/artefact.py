@@ -38,7 +38,7 @@ _NOT_HASHED = {"id", "created"}
 
 
 class DataCard(BaseModel):
-    """What the model was trained on."""
+    """The data that the model was trained on."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -271,7 +271,7 @@ def _unpacked(card: Card, content: bytes) -> Heads:
 
 
 def _fits(heads: Heads) -> bool:
-    """Whether shapes agree and outputs will be numbers; a scale is infinite where a feature never varied."""
+    """True if shapes agree and outputs will be numbers; a scale is infinite where a feature never varied."""
     rows, columns = heads.weights.shape if heads.weights.ndim == 2 else (0, 0)
     shapes_agree = (
         rows == len(heads.names) > 0
@@ -284,7 +284,7 @@ def _fits(heads: Heads) -> bool:
 
 
 def _only_cost(heads: Heads) -> bool:
-    """Whether what may only lower a value does."""
+    """True if what may only lower a value does."""
     costs = heads.costs
     if costs is None:
         return True

@@ -51,10 +51,10 @@ def _with_weights(base: str, tensors: Mapping[str, Tensor], version: str, precis
         from tokenizers import Tokenizer
 
         from reward_server.encoders.fast import fast_encoder
-        from reward_server.encoders.minilm import Checkpoint
+        from reward_server.encoders.minilm import EncoderCheckpoint
 
         tokenizer = Tokenizer.from_file(str(base_folder(base)) + "/tokenizer.json")
-        return fast_encoder(Checkpoint(dict(tensors), tokenizer, version), precision)
+        return fast_encoder(EncoderCheckpoint(dict(tensors), tokenizer, version), precision)
     return SentenceTransformerEncoder(model, version)
 
 
@@ -88,7 +88,7 @@ def resolved(base: str) -> str:
 
 
 def base_folder(base: str) -> str | Path:
-    """Where the weights of a setting lie; a hub name stays what it is."""
+    """The folder of the weights of a setting; a hub name stays what it is."""
     if not is_packaged(base):
         return Path(base).expanduser() if base.startswith("~") else base
     import importlib.util
@@ -100,7 +100,7 @@ def base_folder(base: str) -> str | Path:
 
 
 def is_packaged(base: str) -> bool:
-    """Whether a setting names the packaged encoder."""
+    """True if a setting names the packaged encoder."""
     return base in {"", PACKAGED, MODEL}
 
 

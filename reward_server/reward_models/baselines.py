@@ -31,7 +31,7 @@ MEAN, WORDS, SYSTEM = "mean", "tf-idf", "system mean"
 
 
 @dataclass(frozen=True)
-class Line:
+class LinearBaseline:
     """`intercept + slope * feature[column]`."""
 
     intercept: float
@@ -48,7 +48,7 @@ class Line:
 class Baselines:
     """Lines by name, a line through words, and the means of named systems."""
 
-    lines: Mapping[str, Line]
+    lines: Mapping[str, LinearBaseline]
     words: WordLine | None = field(default=None, repr=False)
     systems: Mapping[str, float] = field(default_factory=dict)
     reads: Reads = "answers"
@@ -64,7 +64,7 @@ class Baselines:
         targets = np.array([0.5 if pair.tie else 1.0 for pair in pairs])
         rows = np.array([plain[p.chosen.digest] - plain[p.rejected.digest] for p in pairs], dtype=np.float64)
         signs = np.sign((2.0 * targets - 1.0) @ rows)
-        lines = {name: Line(0.0, float(signs[column]), column) for column, name in enumerate(NAMES)}
+        lines = {name: LinearBaseline(0.0, float(signs[column]), column) for column, name in enumerate(NAMES)}
         won: dict[str, list[float]] = defaultdict(list)
         for pair, target in zip(pairs, targets, strict=True):
             for system, result in zip(pair.systems, (target, 1.0 - target), strict=True):
@@ -75,7 +75,7 @@ class Baselines:
     def _of_labels(cls, rows: Sequence[Labelled], plain: Mapping[str, Matrix], reads: Reads) -> Baselines:
         labels = np.array([row.scores[OVERALL] for row in rows], dtype=np.float64)
         described = np.stack([plain[row.conversation.digest] for row in rows])
-        lines = {MEAN: Line(float(labels.mean()), 0.0, 0)}
+        lines = {MEAN: LinearBaseline(float(labels.mean()), 0.0, 0)}
         lines |= {name: _least_squares(described, labels, column) for column, name in enumerate(NAMES)}
         by_system: dict[str, list[float]] = defaultdict(list)
         for row, label in zip(rows, labels, strict=True):
@@ -86,7 +86,7 @@ class Baselines:
     def values(
         self, conversations: Sequence[Conversation], systems: Sequence[str], plain: Mapping[str, Matrix]
     ) -> dict[str, Exact]:
-        """What each baseline says of conversations, by its name, shape (n,)."""
+        """The numbers of each baseline for conversations, by its name, shape (n,)."""
         rows = np.stack([plain[each.digest] for each in conversations])
         found = {name: line(rows) for name, line in self.lines.items()}
         if self.words is not None:
@@ -105,7 +105,7 @@ class Baselines:
     def from_json(cls, recorded: Mapping[str, Any], words: bytes | None = None, reads: Reads = "answers") -> Baselines:
         """The inverse of `to_json`; `words` are those of `WordLine.packed`."""
         lines = {
-            name: Line(float(line["intercept"]), float(line["slope"]), int(line["column"]))
+            name: LinearBaseline(float(line["intercept"]), float(line["slope"]), int(line["column"]))
             for name, line in recorded.get("lines", {}).items()
         }
         return cls(lines, WordLine.unpacked(words) if words else None, recorded.get("systems", {}), reads)
@@ -127,9 +127,9 @@ def _means(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
     return {system: float(np.mean(found)) for system, found in sorted(values.items()) if system}
 
 
-def _least_squares(plain: Matrix, labels: Exact, column: int) -> Line:
+def _least_squares(plain: Matrix, labels: Exact, column: int) -> LinearBaseline:
     feature = plain[:, column].astype(np.float64)
     centred = feature - feature.mean()
     power = float(centred @ centred)
     slope = float(centred @ labels) / power if power > 1e-12 else 0.0
-    return Line(float(labels.mean()) - slope * float(feature.mean()), slope, column)
+    return LinearBaseline(float(labels.mean()) - slope * float(feature.mean()), slope, column)

@@ -59,7 +59,7 @@ class Error(_Frozen):
     high: Number
 
 
-class Line(_Frozen):
+class PiecewiseLinear(_Frozen):
     """Straight lines between knots, constant beyond the first and the last one."""
 
     shape: Literal["line"] = "line"
@@ -98,7 +98,7 @@ class RewardMap(_Frozen):
     """The map of one named reward."""
 
     name: Name
-    curve: Line | Logistic = Field(discriminator="shape")
+    curve: PiecewiseLinear | Logistic = Field(discriminator="shape")
     ece_before: Error | None = None
     ece_after: Error | None = None
     """Cross-fitted: every row mapped by a curve that has not seen its dialogue."""
@@ -141,7 +141,7 @@ class Calibration(_Frozen):
 
     @property
     def is_scaling(self) -> bool:
-        """Whether it only rescales."""
+        """True if it only rescales."""
         return self.method in SCALING
 
     @property
@@ -151,7 +151,7 @@ class Calibration(_Frozen):
 
     @property
     def is_of_parts(self) -> bool:
-        """Whether it maps rewards by the names of their judges, and not the one reward that evaluations answer with."""
+        """True if it maps rewards by the names of their judges, and not the one reward that evaluations answer with."""
         return DEFAULT_REWARD not in self.names
 
     def map_of(self, name: str) -> RewardMap:
@@ -189,7 +189,7 @@ class Calibration(_Frozen):
 
     @property
     def is_of_a_model(self) -> bool:
-        """Whether it was fitted on the rewards of one learned model; else on those of a scoring version."""
+        """True if it was fitted on the rewards of one learned model; else on those of a scoring version."""
         return self.belongs_to.startswith("rm_")
 
 

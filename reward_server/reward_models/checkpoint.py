@@ -25,8 +25,8 @@ MIN_GAIN = 1e-4
 
 
 @dataclass(frozen=True)
-class Progress:
-    """Where a run stands between two epochs."""
+class TrainingProgress:
+    """The progress of a run between two epochs."""
 
     candidate: int = 0
     """Which strength of `l2` is being tried."""
@@ -41,7 +41,7 @@ class Progress:
     since_better: int = 0
     history: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
 
-    def advanced(self, point: tuple[float, ...]) -> Progress:
+    def advanced(self, point: tuple[float, ...]) -> TrainingProgress:
         """After one more epoch; the last number of `point` is its validation loss."""
         loss = point[-1]
         is_best = self.best_loss is None or loss < self.best_loss
@@ -57,15 +57,15 @@ class Progress:
             history=(*self.history, point),
         )
 
-    def next_candidate(self) -> Progress:
+    def next_candidate(self) -> TrainingProgress:
         """At the beginning of the next candidate."""
         return replace(self, candidate=self.candidate + 1, epoch=0, candidate_loss=None, since_better=0)
 
 
-State = tuple[Progress, Tensor, dict[str, Tensor], dict[str, Tensor]]
+State = tuple[TrainingProgress, Tensor, dict[str, Tensor], dict[str, Tensor]]
 
 
-class Checkpoint:
+class TrainingCheckpoint:
     """A folder that holds the state of one run; `key` says of which."""
 
     def __init__(
@@ -77,7 +77,9 @@ class Checkpoint:
         self._beside = beside
         self.every = every
 
-    def keep(self, progress: Progress, weight: Tensor, moments: dict[str, Tensor], best: dict[str, Tensor]) -> None:
+    def keep(
+        self, progress: TrainingProgress, weight: Tensor, moments: dict[str, Tensor], best: dict[str, Tensor]
+    ) -> None:
         """Replace what is kept; a process killed meanwhile leaves the state before."""
         self._folder.mkdir(parents=True, exist_ok=True)
         self._keep_beside()
@@ -105,12 +107,12 @@ class Checkpoint:
         os.replace(draft, self._folder / name)
         self._beside = None
 
-    def inside(self, name: str) -> Checkpoint:
+    def inside(self, name: str) -> TrainingCheckpoint:
         """The checkpoint of a further run of the same key, in a folder of its own in this one."""
-        return Checkpoint(self._folder / name, self._key, every=self.every)
+        return TrainingCheckpoint(self._folder / name, self._key, every=self.every)
 
     def exists(self) -> bool:
-        """Whether an interrupted run was kept."""
+        """True if an interrupted run was kept."""
         return (self._folder / NUMBERS).exists()
 
     def restore(self) -> State | None:
@@ -126,7 +128,7 @@ class Checkpoint:
             tensors = load_file(self._folder / str(numbers["tensors"]))
             recorded = numbers["progress"]
             history = tuple(tuple(point) for point in recorded.pop("history"))
-            progress = Progress(**recorded, history=history)
+            progress = TrainingProgress(**recorded, history=history)
             weight = tensors.pop("weight")
         except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
             raise InvalidRequest(

@@ -17,7 +17,7 @@ or its words, too."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ConversationMessage:
     """One message."""
 
     party: Party
@@ -26,9 +26,9 @@ class Said:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Conversation:
-    """Who said what, in order, and in which scenario."""
+    """The messages in order, with who said each, and the scenario."""
 
-    turns: tuple[Said, ...]
+    turns: tuple[ConversationMessage, ...]
     scenario: str = ""
     """The public name and description of the scenario; empty where there is none."""
 

@@ -18,10 +18,10 @@ import numpy as np
 
 from reward_server.encoders.encoder import TextEncoder
 from reward_server.reward_models.conversation import Conversation, Reads
-from reward_server.reward_models.dataset import Dataset, Preferred
+from reward_server.reward_models.dataset import Dataset, PreferredPair
 from reward_server.reward_models.feature_rows import joined
 from reward_server.reward_models.heads import Matrix
-from reward_server.reward_models.matrices import Examples
+from reward_server.reward_models.matrices import ExampleMatrices
 from reward_server.reward_models.segments import by_answers
 from reward_server.reward_models.style import dressed, reply_of, undressed, with_reply
 from reward_server.reward_models.style_sets import judged_pairs, requests_alike
@@ -36,7 +36,7 @@ LAYOUT, RELEVANCE = 1.0, 0.3
 class Counterparts:
     """The pairs of both sets, with their weights."""
 
-    pairs: tuple[Preferred, ...]
+    pairs: tuple[PreferredPair, ...]
 
     def conversations(self) -> Iterator[Conversation]:
         """Every conversation of them."""
@@ -44,7 +44,7 @@ class Counterparts:
             yield pair.chosen
             yield pair.rejected
 
-    def beside(self, examples: Examples, features: Mapping[str, Matrix]) -> Examples:
+    def beside(self, examples: ExampleMatrices, features: Mapping[str, Matrix]) -> ExampleMatrices:
         """The judged rows with these behind them."""
         better, worse = (
             np.stack([features[side.digest] for side in sides])
@@ -74,11 +74,11 @@ def counterparts(part: Dataset, encoder: TextEncoder, reads: Reads) -> Counterpa
     )
 
 
-def laid_out_both_ways(pairs: Sequence[Preferred]) -> Iterator[Preferred]:
+def laid_out_both_ways(pairs: Sequence[PreferredPair]) -> Iterator[PreferredPair]:
     """Each pair with its better reply laid out and the worse one in a paragraph, and the other way round."""
     for pair in pairs:
         for better, worse in ((dressed, undressed), (undressed, dressed)):
-            yield Preferred(
+            yield PreferredPair(
                 with_reply(pair.chosen, better(reply_of(pair.chosen))),
                 with_reply(pair.rejected, worse(reply_of(pair.rejected))),
                 pair.group,
@@ -86,7 +86,7 @@ def laid_out_both_ways(pairs: Sequence[Preferred]) -> Iterator[Preferred]:
             )
 
 
-def replies_exchanged(pairs: Sequence[Preferred], encoder: TextEncoder) -> Iterator[Preferred]:
+def replies_exchanged(pairs: Sequence[PreferredPair], encoder: TextEncoder) -> Iterator[PreferredPair]:
     """Of each judged pair the better reply, beside that of the nearest request of another group."""
     some = list({(pair.group, reply_of(pair.chosen)): pair for pair in pairs}.values())
     alike = requests_alike(some, encoder)
@@ -98,4 +98,4 @@ def replies_exchanged(pairs: Sequence[Preferred], encoder: TextEncoder) -> Itera
             continue
         done.add((min(place, other), max(place, other)))
         for own, foreign in ((pair, some[other]), (some[other], pair)):
-            yield Preferred(own.chosen, with_reply(own.chosen, reply_of(foreign.chosen)), own.group, own.row)
+            yield PreferredPair(own.chosen, with_reply(own.chosen, reply_of(foreign.chosen)), own.group, own.row)

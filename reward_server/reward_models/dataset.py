@@ -1,4 +1,4 @@
-"""What a reward model is trained on: labelled conversations and preference pairs, split by dialogue.
+"""Data that a reward model is trained on: labelled conversations and preference pairs, split by dialogue.
 
 A split never separates rows of one dialogue, and a conversation that occurs on both sides is taken out of the
 training side, so held-out figures are about conversations nobody has seen. Splits depend on the groups' names
@@ -44,7 +44,7 @@ class Labelled:
 
 
 @dataclass(frozen=True, slots=True)
-class Preferred:
+class PreferredPair:
     """Two conversations of which one is preferred, or that tie."""
 
     chosen: Conversation
@@ -62,7 +62,7 @@ class Dataset:
     """Rows of both kinds."""
 
     labelled: tuple[Labelled, ...] = ()
-    preferred: tuple[Preferred, ...] = ()
+    preferred: tuple[PreferredPair, ...] = ()
     grouped_by: str = "group"
     notes: tuple[str, ...] = field(default=(), compare=False)
     """What was left out on the way, and why."""
@@ -88,7 +88,7 @@ class Dataset:
             found.update(f"\n{line}".encode() if number else line.encode())
         return found.hexdigest()
 
-    def rows(self) -> Iterator[Labelled | Preferred]:
+    def rows(self) -> Iterator[Labelled | PreferredPair]:
         """All rows, labelled ones first."""
         yield from self.labelled
         yield from self.preferred
@@ -119,7 +119,7 @@ class Dataset:
 
 
 @dataclass(frozen=True)
-class Split:
+class DatasetSplit:
     """Disjoint parts: weights are learned on one, settings chosen on the second, figures reported on the third."""
 
     train: Dataset
@@ -129,7 +129,7 @@ class Split:
     """Rows taken out because their conversation also stands in a later part."""
 
 
-def split(dataset: Dataset, seed: int, held_out: float = 0.2, validation: float = 0.15) -> Split:
+def split(dataset: Dataset, seed: int, held_out: float = 0.2, validation: float = 0.15) -> DatasetSplit:
     """Whole groups into held-out, validation and training parts; `validation` is a share of what is not held out.
 
     Raises:
@@ -140,7 +140,7 @@ def split(dataset: Dataset, seed: int, held_out: float = 0.2, validation: float 
     return hold_out(dataset, outer, seed, validation)
 
 
-def hold_out(dataset: Dataset, groups: frozenset[str], seed: int, validation: float = 0.15) -> Split:
+def hold_out(dataset: Dataset, groups: frozenset[str], seed: int, validation: float = 0.15) -> DatasetSplit:
     """The same with the held-out groups named.
 
     Raises:
@@ -158,11 +158,11 @@ def hold_out(dataset: Dataset, groups: frozenset[str], seed: int, validation: fl
                 f"the {name} part is empty once conversations that occur twice are taken out: more different "
                 "conversations are needed"
             )
-    return Split(kept_first, kept_middle, last, removed)
+    return DatasetSplit(kept_first, kept_middle, last, removed)
 
 
 def check_enough(dataset: Dataset) -> None:
-    """Whether there is enough to learn from and to measure on, and something to tell apart."""
+    """Refuse data where there is too little to learn from and to measure on, or nothing to tell apart."""
     found = _count(dataset)
     if found < MIN_EXAMPLES:
         raise InvalidRequest(f"too little data: {found} usable rows, at least {MIN_EXAMPLES} are needed")
@@ -176,7 +176,7 @@ def check_enough(dataset: Dataset) -> None:
 
 
 def check_labels_differ(dataset: Dataset, names: Sequence[str] = (OVERALL,)) -> None:
-    """Whether labels tell anything apart: `InvalidRequest` where all of one of these heads are the same."""
+    """Refuse labels that tell nothing apart: `InvalidRequest` where all of one of these heads are the same."""
     for name in names:
         labels = [row.scores[name] for row in dataset.labelled if name in row.scores]
         if labels and min(labels) == max(labels):
@@ -212,7 +212,7 @@ def grouped(dataset: Dataset) -> Dataset:
     by_scenario = not given and "" not in scenarios and len(scenarios) >= MIN_SCENARIOS
     kind = "scenario" if by_scenario else "group" if all(row.group for row in dataset.rows()) else "beginning"
 
-    def name(row: Labelled | Preferred) -> str:
+    def name(row: Labelled | PreferredPair) -> str:
         conversation = row.conversation if isinstance(row, Labelled) else row.chosen
         return row.group or (conversation.scenario if by_scenario else beginning(conversation))
 
@@ -260,12 +260,12 @@ def notes_on_scenarios(dataset: Dataset, reads: Reads) -> Iterator[str]:
     yield f"{which}: {NOT_FOR_SCENARIOS} {lacking} nothing of the task{answers}; give rows their `scenario`"
 
 
-def _read_alike(pair: Preferred, reads: Reads) -> bool:
+def _read_alike(pair: PreferredPair, reads: Reads) -> bool:
     return read(pair.chosen, reads) == read(pair.rejected, reads)
 
 
 def beginning(conversation: Conversation) -> str:
-    """What conversations of one dialogue share: the text before the agent first speaks, else the agent's first."""
+    """The text that conversations of one dialogue share: before the agent first speaks, else the agent's first."""
     texts: list[str] = []
     for said in conversation.turns:
         if said.party == "agent" and texts:
@@ -322,10 +322,10 @@ def _line(row: Labelled) -> str:
     return json.dumps([row.conversation.digest, sorted(row.scores.items()), row.group, row.ratings])
 
 
-def _pair_line(pair: Preferred) -> str:
+def _pair_line(pair: PreferredPair) -> str:
     return json.dumps([pair.chosen.digest, pair.rejected.digest, pair.weight, pair.tie, pair.group])
 
 
-def groups_of(rows: Sequence[Labelled | Preferred]) -> list[str]:
+def groups_of(rows: Sequence[Labelled | PreferredPair]) -> list[str]:
     """The group of each row, for intervals that resample whole groups."""
     return [row.group for row in rows]

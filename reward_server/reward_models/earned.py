@@ -1,4 +1,4 @@
-"""What of the persona's lines an agent earned: a learned model reads no fact that none of its questions opened.
+"""The part of the persona's lines that an agent earned: a model reads no fact that none of its questions opened.
 
 Whoever sends a transcript writes the persona's lines in it, too, and could let it blurt out everything. So a sentence
 that tells a topic which was neither volunteered nor earned by then, as the replay of the transcript has it, is not

@@ -34,7 +34,7 @@ class FeatureRows(Protocol):
     """Rows that are read by slices or places; a matrix is such, too."""
 
     def __len__(self) -> int:
-        """How many."""
+        """The number of rows."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -111,7 +111,7 @@ def _unnamed(folder: Path | None) -> IO[bytes]:
 
 
 @dataclass(frozen=True)
-class Picked:
+class SelectedRows:
     """Some rows of others, in an order of their own."""
 
     rows: FeatureRows
@@ -130,7 +130,7 @@ class Picked:
 
 
 @dataclass(frozen=True)
-class Blanked:
+class ZeroedColumns:
     """Rows with some columns at 0."""
 
     rows: FeatureRows
@@ -149,7 +149,7 @@ class Blanked:
 
 
 @dataclass(frozen=True)
-class Joined:
+class ConcatenatedRows:
     """Rows after other rows."""
 
     first: FeatureRows
@@ -174,17 +174,17 @@ class Joined:
 
 def picked(rows: FeatureRows, places: Places) -> FeatureRows:
     """These rows of others."""
-    return held(Picked(rows, places))
+    return held(SelectedRows(rows, places))
 
 
 def blanked(rows: FeatureRows, columns: NDArray[np.bool_]) -> FeatureRows:
     """Rows with these columns (width,) at 0."""
-    return held(Blanked(rows, columns))
+    return held(ZeroedColumns(rows, columns))
 
 
 def joined(first: FeatureRows, second: FeatureRows) -> FeatureRows:
     """Rows with others behind them."""
-    return held(Joined(first, second))
+    return held(ConcatenatedRows(first, second))
 
 
 def held(rows: FeatureRows) -> FeatureRows:

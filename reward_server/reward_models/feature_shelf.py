@@ -30,13 +30,13 @@ class Describer(Protocol):
 
     @property
     def width(self) -> int:
-        """How many numbers."""
+        """The number of features."""
 
     def features(self, conversations: Sequence[Conversation]) -> Matrix:
         """Shape (len(conversations), width)."""
 
 
-class Described(Mapping[str, Matrix]):
+class CachedFeatures(Mapping[str, Matrix]):
     """Features by the digest of their conversation, or the first half of it, in a file."""
 
     def __init__(self, width: int, folder: Path) -> None:
@@ -71,7 +71,7 @@ def _key(digest: str) -> bytes:
     return bytes.fromhex(digest[:32])
 
 
-class Shelved:
+class CachingDescriber:
     """A describer that computes nothing twice."""
 
     def __init__(self, describer: Describer, shelf: FeatureShelf) -> None:
@@ -92,21 +92,21 @@ class FeatureShelf:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._shelf = AnchorShelf(folder)
-        self._described: dict[str, Described] = {}
+        self._described: dict[str, CachedFeatures] = {}
 
     def features(
         self,
         featuriser: Describer,
         conversations: Sequence[Conversation],
         on_progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> Described:
+    ) -> CachedFeatures:
         """The features of each conversation, and of those that were asked for before, by digest.
 
         `on_progress` hears of done and all conversations, first when nothing is done.
         """
         found = self._described.get(featuriser.version)
         if found is None:
-            found = self._described[featuriser.version] = Described(featuriser.width, self.folder)
+            found = self._described[featuriser.version] = CachedFeatures(featuriser.width, self.folder)
         distinct = {conversation.digest: conversation for conversation in conversations}
         missing = [(digest, each) for digest, each in distinct.items() if digest not in found]
         on_progress(0, len(distinct))

@@ -1,4 +1,4 @@
-"""What learned judges know of a conversation: vectors of its sentences and counts of its words, by who said them when.
+"""Features of a conversation for learned judges: vectors of its sentences, counts of its words, by who said them when.
 
 Sentences are encoded one by one as `segments` reads them and kept, so in an episode only what is new is encoded.
 Who said a sentence, and where, is told by the block of features it enters; where an agent is known by the answers it
@@ -25,8 +25,8 @@ from personas.text.wording import tokens
 from reward_server.encoders.encoder import AwaitableEncoder, TextEncoder, Vectors, bytes_of, meaning_width
 from reward_server.reward_models import misconduct, segments, wordings
 from reward_server.reward_models.conversation import Conversation, Reads
-from reward_server.reward_models.segments import Message
-from reward_server.reward_models.wordings import Heard
+from reward_server.reward_models.segments import MessageSegments
+from reward_server.reward_models.wordings import HeardWordings
 
 __all__ = ["ConversationFeaturiser"]
 
@@ -77,9 +77,9 @@ _TALK = 4
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What is read of a conversation."""
+    """The part of a conversation that is read."""
 
-    messages: Sequence[Message]
+    messages: Sequence[MessageSegments]
     scenario: Sequence[str]
     remarks: Sequence[str]
     """The agent's own sentences, where they may only cost."""
@@ -126,7 +126,7 @@ class ConversationFeaturiser:
 
     @property
     def width(self) -> int:
-        """How many features a conversation has."""
+        """The number of features of a conversation."""
         return sum(self._widths.values())
 
     @property
@@ -147,7 +147,7 @@ class ConversationFeaturiser:
 
     @cached_property
     def readings(self) -> Mapping[str, NDArray[np.bool_]]:
-        """What is left out, shape (width,): nothing; style and counts; all but meaning and what was taken up."""
+        """The features left out, shape (width,): none; style and counts; all but meaning and what was taken up."""
         blocks = self.blocks
         nothing = np.zeros(self.width, dtype=np.bool_)
         style = nothing.copy()
@@ -168,7 +168,7 @@ class ConversationFeaturiser:
 
     @property
     def blocks(self) -> Mapping[str, slice]:
-        """Where each block of features lies."""
+        """The place of each block of features."""
         places, start = {}, 0
         for name, width in self._widths.items():
             places[name] = slice(start, start + width)
@@ -247,7 +247,7 @@ class ConversationFeaturiser:
         return np.zeros((0, self._meaning), dtype=np.float32)
 
     def _blocks(
-        self, messages: Sequence[Message], scenario: Sequence[str], known: Mapping[str, Vectors]
+        self, messages: Sequence[MessageSegments], scenario: Sequence[str], known: Mapping[str, Vectors]
     ) -> dict[str, Vectors]:
         """The blocks of one conversation; those about an agent that said nothing are left out, and stay 0."""
         matrices = [self._matrix(message.segments, known) for message in messages]
@@ -292,12 +292,12 @@ class ConversationFeaturiser:
             blocks["scenario"] = self._matrix(scenario, known).mean(0) * agent * scale
         return blocks
 
-    def _numbers(self, messages: Sequence[Message], matrices: Sequence[Vectors], index: int) -> Vectors:
+    def _numbers(self, messages: Sequence[MessageSegments], matrices: Sequence[Vectors], index: int) -> Vectors:
         latest = _latest(messages, index)
         before = [m for m in matrices[:index] if len(m)]
         words = [tokens(" ".join(message.segments)) for message in messages[:index]]
         all_words = [word for line in words for word in line]
-        heard = Heard(
+        heard = HeardWordings(
             words=frozenset(all_words),
             latest=frozenset(words[latest]) if latest is not None else frozenset(),
             figures=frozenset(wordings.figures_in(all_words)),
@@ -311,19 +311,19 @@ class ConversationFeaturiser:
         )
 
 
-def _latest(messages: Sequence[Message], index: int) -> int | None:
-    """Where the other party's last message before a turn is."""
+def _latest(messages: Sequence[MessageSegments], index: int) -> int | None:
+    """The place of the other party's last message before a turn."""
     return next((i for i in range(index - 1, -1, -1) if messages[i].party == "persona"), None)
 
 
-def _heard(messages: Sequence[Message], matrices: Sequence[Vectors], index: int) -> Vectors | None:
+def _heard(messages: Sequence[MessageSegments], matrices: Sequence[Vectors], index: int) -> Vectors | None:
     """The mean vector of what a turn answers to."""
     latest = _latest(messages, index)
     return matrices[latest].mean(0) if latest is not None and len(matrices[latest]) else None
 
 
-def _talk(messages: Sequence[Message], turns: int, spoken: int) -> Vectors:
-    """How long the conversation is, and how often the agent said nothing."""
+def _talk(messages: Sequence[MessageSegments], turns: int, spoken: int) -> Vectors:
+    """The length of the conversation, and how often the agent said nothing."""
     words = [sum(len(tokens(text)) for text in message.segments) for message in messages if message.party == "persona"]
     silent = 1.0 - spoken / turns if turns else 1.0
     return np.array([math.log1p(turns), silent, math.log1p(sum(words)), math.log1p(max(words, default=0))], np.float32)

@@ -1,4 +1,4 @@
-"""Which featuriser a reward model needs, and where it comes from: the encoder of the setting, or the model's own.
+"""Provides the featuriser that a reward model needs: on the encoder of the setting, or on the model's own.
 
 A model fits only the encoder and the features it was trained with. Where those of this server are others, it is
 refused with a line that says so; nothing is put in their place.
@@ -85,7 +85,7 @@ class Featurisers:
 
 
 def check_fits(artefact: Artefact, encoder_version: str, features_version: str) -> None:
-    """Whether a model's features are those of this server.
+    """Refuse a model whose features are not those of this server.
 
     Raises:
         UnusableModel: it was trained with another encoder or other features.

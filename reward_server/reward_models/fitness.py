@@ -1,4 +1,4 @@
-"""Whether a model is fit to serve: no worse than what anybody could have had without it, and no judge of style."""
+"""Checks that a model is fit to serve: no worse than what anybody could have had without it, and no judge of style."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DECIDES = ((OVERALL, "r2", "R²"), (PAIRS, "pairwise", "share of pairs in the ri
 """The figures that a model is set against its baselines by."""
 
 
-class Rival(NamedTuple):
+class BestBaseline(NamedTuple):
     """The best baseline beside the model, by one figure."""
 
     name: str
@@ -31,7 +31,7 @@ class Rival(NamedTuple):
     """Whether the model's whole interval lies above the baseline."""
 
 
-def rivals(metrics: Mapping[str, Any], baselines: Mapping[str, Any]) -> list[Rival]:
+def rivals(metrics: Mapping[str, Any], baselines: Mapping[str, Any]) -> list[BestBaseline]:
     """For each figure that decides, the best baseline; none where there is nothing to compare."""
     found = []
     for head, figure, title in DECIDES:
@@ -46,12 +46,12 @@ def rivals(metrics: Mapping[str, Any], baselines: Mapping[str, Any]) -> list[Riv
             continue
         best = max(beside, key=lambda name: beside[name])
         sure = own.get("low", own["value"]) > beside[best]
-        found.append(Rival(best, beside[best], own["value"], title, sure))
+        found.append(BestBaseline(best, beside[best], own["value"], title, sure))
     return found
 
 
 def unfit(card: Card) -> str | None:
-    """Why a model should not serve, in one line; None where nothing speaks against it."""
+    """The reason why a model should not serve, in one line; None where nothing speaks against it."""
     for rival in rivals(card.metrics, card.baselines.get("metrics", {})):
         if round(rival.own, 3) < round(rival.theirs, 3):
             return (

@@ -31,11 +31,11 @@ class Featuriser(Protocol):
 
     @property
     def width(self) -> int:
-        """How many features a conversation has."""
+        """The number of features of a conversation."""
 
     @property
     def emphasis(self) -> Matrix:
-        """How freely a head may use each feature once it is standardised, shape (width,)."""
+        """The freedom of a head to use each feature once it is standardised, shape (width,)."""
 
     @property
     def kinds(self) -> NDArray[np.intp]:
@@ -43,7 +43,7 @@ class Featuriser(Protocol):
 
     @property
     def costs(self) -> NDArray[np.bool_]:
-        """Which features may only lower a value, shape (width,): heads give them no positive weight."""
+        """The features that may only lower a value, shape (width,): heads give them no positive weight."""
 
     @property
     def readings(self) -> Mapping[str, NDArray[np.bool_]]:
@@ -86,7 +86,7 @@ class Heads:
 
     @property
     def varies(self) -> NDArray[np.bool_]:
-        """Which features differed between training conversations, shape (width,); others are 0 once standardised."""
+        """The features that differed between training conversations, shape (width,); others are 0 once standardised."""
         return np.isfinite(self.scale)
 
     def standardised(self, features: Matrix) -> Exact:

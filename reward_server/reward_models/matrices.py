@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from reward_server.reward_models.dataset import Dataset
 from reward_server.reward_models.feature_rows import FeatureRows, blanked, blocks, gathered
-from reward_server.reward_models.feature_shelf import Described
+from reward_server.reward_models.feature_shelf import CachedFeatures
 from reward_server.reward_models.heads import Exact, Matrix, standardised
 
 
 @dataclass(frozen=True)
-class Examples:
+class ExampleMatrices:
     """A part of a data set as matrices; NaN where a row has no label for a head."""
 
     features: FeatureRows
@@ -42,7 +42,7 @@ class Examples:
         """The features of every conversation in memory, shape (labelled + 2 pairs, width)."""
         return np.concatenate([part[:] for part in self.parts])
 
-    def without(self, columns: NDArray[np.bool_] | None) -> Examples:
+    def without(self, columns: NDArray[np.bool_] | None) -> ExampleMatrices:
         """The same with these features (width,) at 0, so that nothing is learned of them."""
         if columns is None or not columns.any():
             return self
@@ -50,11 +50,13 @@ class Examples:
         return replace(self, features=features, chosen=chosen, rejected=rejected)
 
     @classmethod
-    def of(cls, dataset: Dataset, features: Mapping[str, Matrix], names: tuple[str, ...], width: int) -> Examples:
+    def of(
+        cls, dataset: Dataset, features: Mapping[str, Matrix], names: tuple[str, ...], width: int
+    ) -> ExampleMatrices:
         """The rows of a data set, in its order; `features` are by the conversations' digests."""
 
         def stacked(digests: list[str]) -> FeatureRows:
-            if isinstance(features, Described):
+            if isinstance(features, CachedFeatures):
                 return features.rows(digests)
             rows = [features[digest] for digest in digests]
             return np.stack(rows) if rows else np.zeros((0, width), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""What an agent's own words can cost in a scenario: how much they are like remarks that serve nobody.
+"""The price of an agent's own words in a scenario: how much they are like remarks that serve nobody.
 
 There an agent earns by the answers it gets (`segments`). What it says itself is read, too, but can only lower
 a value: a feature is the largest likeness of any of its sentences to one sample remark, so that more words raise

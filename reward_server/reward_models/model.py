@@ -26,11 +26,11 @@ from reward_server.reward_models.artefact import Artefact
 from reward_server.reward_models.feature_rows import FeatureRows, blocks, picked
 from reward_server.reward_models.heads import Exact, Heads, Matrix
 from reward_server.reward_models.leave_out import noise_left_out
-from reward_server.reward_models.matrices import Examples
+from reward_server.reward_models.matrices import ExampleMatrices
 from reward_server.reward_models.posterior import (
     Ensemble,
     LinearPosterior,
-    Prediction,
+    PosteriorPrediction,
     from_arrays,
     squashed,
     to_arrays,
@@ -55,7 +55,7 @@ memory (benchmarks/training_memory.py)."""
 
 @dataclass(frozen=True)
 class Predicted:
-    """What a model makes of n conversations."""
+    """The predictions of a model for n conversations."""
 
     values: Exact
     """In [0, 1], shape (n, heads); the first is the overall one."""
@@ -99,7 +99,7 @@ class RewardModel:
             # Log-odds of winning become chances; the spread is carried along the same curve, at the point that was
             # earned: near 0 the curve is flat, and words that cost would lower the doubt.
             earned = self.heads.earned(features)[:, 0]
-            odds = Prediction(self.heads.sharpness * earned, self.heads.sharpness * found.epistemic_std, None)
+            odds = PosteriorPrediction(self.heads.sharpness * earned, self.heads.sharpness * found.epistemic_std, None)
             return Predicted(values, squashed(odds).epistemic_std, None)
         noise = None if found.noise_std is None else np.minimum(found.noise_std, self.spread)
         return Predicted(values, np.minimum(found.epistemic_std, self.spread), noise)
@@ -107,8 +107,8 @@ class RewardModel:
 
 def with_uncertainty(
     heads: Heads,
-    train: Examples,
-    validation: Examples,
+    train: ExampleMatrices,
+    validation: ExampleMatrices,
     l2: float,
     *,
     groups: Sequence[str] | None = None,
@@ -140,8 +140,8 @@ def with_uncertainty(
 
 def _of_labels(
     heads: Heads,
-    train: Examples,
-    validation: Examples,
+    train: ExampleMatrices,
+    validation: ExampleMatrices,
     l2: float,
     *,
     groups: Sequence[str] | None,

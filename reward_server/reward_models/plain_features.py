@@ -1,4 +1,4 @@
-"""What can be said of a conversation without learning anything: its length, how like an answer is to what was asked,
+"""Features of a conversation that need no learning: its length, how like an answer is to what was asked,
 and how many words the other party was brought to say.
 
 They are the simple baselines that a learned model has to beat; a model that does not is of no use.
@@ -33,7 +33,7 @@ class PlainFeatures:
 
     @property
     def encoder(self) -> TextEncoder:
-        """What the cosine is taken with."""
+        """The encoder that the cosine is taken with."""
         return self._encoder
 
     @property
@@ -78,7 +78,7 @@ def persona_words(conversation: Conversation) -> frozenset[str]:
 
 
 def _last_exchange(conversation: Conversation) -> tuple[str, str]:
-    """What the agent said last, and what the persona had said before it."""
+    """The agent's last message, and what the persona had said before it."""
     turns = conversation.turns
     last = max((i for i, said in enumerate(turns) if said.party == "agent"), default=None)
     if last is None:

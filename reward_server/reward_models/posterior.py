@@ -22,8 +22,8 @@ _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(64)
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
-    """What a posterior makes of n rows."""
+class PosteriorPrediction:
+    """The prediction of a posterior for n rows."""
 
     mean: Floats
     """(n,), in the units of the labels; of a preference head, log-odds."""
@@ -44,9 +44,9 @@ class Posterior(Protocol):
 
     @property
     def width(self) -> int:
-        """How many features it takes."""
+        """The number of features it takes."""
 
-    def predict(self, features: ArrayLike) -> Prediction:
+    def predict(self, features: ArrayLike) -> PosteriorPrediction:
         """Features (n, width) to n predictions; the same row gets the same numbers in any batch.
 
         Raises:
@@ -79,10 +79,10 @@ class LinearPosterior:
 
     @property
     def width(self) -> int:
-        """How many features it takes."""
+        """The number of features it takes."""
         return int(self.weights.shape[0])
 
-    def predict(self, features: ArrayLike) -> Prediction:
+    def predict(self, features: ArrayLike) -> PosteriorPrediction:
         """Bishop, Pattern Recognition and Machine Learning, eq. 3.58-3.59, the variance in its two parts."""
         rows = _rows(features, self.width)
         standard = (rows - self.centre) / self.scale
@@ -94,7 +94,7 @@ class LinearPosterior:
         variance = np.maximum(inside + beyond + self.bias_variance, np.finfo(np.float64).tiny)
         mean = np.einsum("ij,j->i", standard, self.weights) + self.bias
         noise = None if self.noise_variance is None else np.full(len(rows), np.sqrt(self.noise_variance))
-        return Prediction(mean, np.sqrt(variance), noise)
+        return PosteriorPrediction(mean, np.sqrt(variance), noise)
 
     def probability(self, differences: ArrayLike) -> Floats:
         """(n,): that the first beats the second, of feature differences; MacKay 1992, eq. 10 (probit approximation)."""
@@ -110,26 +110,26 @@ class Ensemble:
 
     @property
     def width(self) -> int:
-        """How many features it takes."""
+        """The number of features it takes."""
         return self.members[0].width
 
-    def predict(self, features: ArrayLike) -> Prediction:
+    def predict(self, features: ArrayLike) -> PosteriorPrediction:
         """Law of total variance: the spread between members and, not to be dropped, each member's own."""
         found = [member.predict(features) for member in self.members]
         means = np.stack([each.mean for each in found])
         within = np.stack([each.epistemic_std**2 for each in found]).mean(axis=0)
         noises = [each.noise_std**2 for each in found if each.noise_std is not None]
         noise = np.sqrt(np.stack(noises).mean(axis=0)) if noises else None
-        return Prediction(means.mean(axis=0), np.sqrt(means.var(axis=0, ddof=1) + within), noise)
+        return PosteriorPrediction(means.mean(axis=0), np.sqrt(means.var(axis=0, ddof=1) + within), noise)
 
 
-def squashed(found: Prediction) -> Prediction:
+def squashed(found: PosteriorPrediction) -> PosteriorPrediction:
     """Log-odds as probabilities in [0, 1] with their epistemic spread, by Gauss-Hermite quadrature; no noise part."""
     points = sigmoid(found.mean[:, None] + found.epistemic_std[:, None] * _NODES)
     weights = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
     mean = np.einsum("ij,j->i", points, weights)
     variance = np.einsum("ij,j->i", (points - mean[:, None]) ** 2, weights)
-    return Prediction(mean, np.sqrt(np.maximum(variance, np.finfo(np.float64).tiny)), None)
+    return PosteriorPrediction(mean, np.sqrt(np.maximum(variance, np.finfo(np.float64).tiny)), None)
 
 
 # --- to and from plain arrays -------------------------------------------------------------------

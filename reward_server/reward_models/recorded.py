@@ -10,24 +10,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reward_server.errors import InvalidRequest
-from reward_server.reward_models.conversation import Conversation, Said
+from reward_server.reward_models.conversation import Conversation, ConversationMessage
 from reward_server.transcripts.transcript import Transcript
 from scenarios.schema import ScenarioCard
 from trainer_client.wire import Message, Role
 
 
 def scenario_text(card: ScenarioCard) -> str:
-    """How a scenario is described to learned models."""
+    """The description of a scenario for learned models."""
     return f"{card.name}: {card.description}"
 
 
 def conversation_of(transcript: Transcript, scenario: str = "") -> Conversation:
     """The messages of a transcript in order."""
-    turns = [Said("persona", transcript.opening)] if transcript.opening is not None else []
+    turns = [ConversationMessage("persona", transcript.opening)] if transcript.opening is not None else []
     for turn in transcript.turns:
-        turns.append(Said("agent", turn.agent))
+        turns.append(ConversationMessage("agent", turn.agent))
         if turn.persona is not None:
-            turns.append(Said("persona", turn.persona))
+            turns.append(ConversationMessage("persona", turn.persona))
     return Conversation(tuple(turns), scenario)
 
 

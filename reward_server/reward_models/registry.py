@@ -46,7 +46,7 @@ class Registry:
         return {lab_id: own for lab_id, own in found.items() if own.cards() or own.stamp() is not None}
 
     def has(self, model_id: str) -> bool:
-        """Whether there is a folder for this model here."""
+        """True if there is a folder for this model here."""
         return _ID.fullmatch(model_id) is not None and (self.folder / model_id).is_dir()
 
     def cards(self) -> list[Card]:
@@ -124,7 +124,7 @@ class Registry:
         return str(self.folder / ACTIVE)
 
     def stamp(self) -> Stamp:
-        """What to compare in order to notice that another model serves; costs one `stat`."""
+        """The stamp that changes when another model serves; costs one `stat`."""
         try:
             status = os.stat(self._active)
         except OSError:

@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 
 from reward_server.reward_models.feature_rows import blocks, picked
 from reward_server.reward_models.heads import Exact, Heads
-from reward_server.reward_models.matrices import Examples
+from reward_server.reward_models.matrices import ExampleMatrices
 
 FOLDS = 4
 MIN_PAIRS = 40
@@ -39,12 +39,12 @@ class Weighed:
 
 def weighed(
     heads: Heads,
-    rows: Examples,
+    rows: ExampleMatrices,
     groups: Sequence[str],
     *,
     judged: int,
     relations: Mapping[str, int],
-    fitted: Callable[[Examples, int], Heads],
+    fitted: Callable[[ExampleMatrices, int], Heads],
 ) -> Weighed | None:
     """The head with `relations`, the places of features by name, weighed beside it.
 
@@ -78,7 +78,9 @@ def weighed(
     )
 
 
-def _unseen(rows: Examples, groups: Sequence[str], judged: int, fitted: Callable[[Examples, int], Heads]) -> Exact:
+def _unseen(
+    rows: ExampleMatrices, groups: Sequence[str], judged: int, fitted: Callable[[ExampleMatrices, int], Heads]
+) -> Exact:
     """Of each judged pair, the margin of a head that did not see its dialogue, shape (judged,)."""
     fold = np.array([int(hashlib.sha256(group.encode()).hexdigest(), 16) % FOLDS for group in groups])
     margins = np.zeros(judged)
@@ -91,7 +93,7 @@ def _unseen(rows: Examples, groups: Sequence[str], judged: int, fitted: Callable
     return margins
 
 
-def _some_of(rows: Examples, places: NDArray[np.intp]) -> Examples:
+def _some_of(rows: ExampleMatrices, places: NDArray[np.intp]) -> ExampleMatrices:
     return replace(
         rows,
         chosen=picked(rows.chosen, places),
@@ -101,7 +103,7 @@ def _some_of(rows: Examples, places: NDArray[np.intp]) -> Examples:
     )
 
 
-def _differences(rows: Examples, judged: int, columns: NDArray[np.intp]) -> Exact:
+def _differences(rows: ExampleMatrices, judged: int, columns: NDArray[np.intp]) -> Exact:
     """Of these features the better side less the other, shape (judged, columns)."""
     first = np.arange(judged)
     sides = zip(blocks(picked(rows.chosen, first)), blocks(picked(rows.rejected, first)), strict=True)

@@ -24,7 +24,7 @@ _MASS = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class FigureInterval:
     """A figure with its 95 % interval."""
 
     value: float
@@ -37,10 +37,10 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How often labels lie inside the central interval of a level; the share should equal the level."""
+    """The share of labels inside the central interval of a level; it should equal the level."""
 
     level: float
-    share: Interval
+    share: FigureInterval
     n: int
 
 
@@ -82,14 +82,14 @@ def coverage(mean: Floats, std: Floats, targets: Floats, levels: Sequence[float]
     return tuple(found)
 
 
-def binomial(hits: int, n: int) -> Interval:
+def binomial(hits: int, n: int) -> FigureInterval:
     """A share of n with its exact 95 % interval."""
     from scipy.stats import beta
 
     tail = (1 - _MASS) / 2
     low = 0.0 if hits == 0 else float(beta.ppf(tail, hits, n - hits + 1))
     high = 1.0 if hits == n else float(beta.ppf(1 - tail, hits + 1, n - hits))
-    return Interval(hits / n, low, high)
+    return FigureInterval(hits / n, low, high)
 
 
 def risk_coverage(uncertainty: Floats, errors: Floats) -> RiskCoverage:
@@ -144,7 +144,7 @@ def expected_calibration_error(predicted: Floats, observed: Floats, bins: int = 
     return sum(each.n * abs(each.predicted - each.observed) for each in found) / len(predicted)
 
 
-def calibration_error(predicted: Floats, observed: Floats, groups: Sequence[str], bins: int = BINS) -> Interval:
+def calibration_error(predicted: Floats, observed: Floats, groups: Sequence[str], bins: int = BINS) -> FigureInterval:
     """ECE with its interval."""
     _finite(predicted, observed)
     value = expected_calibration_error(predicted, observed, bins)
@@ -152,25 +152,25 @@ def calibration_error(predicted: Floats, observed: Floats, groups: Sequence[str]
     return spread_around(value, drawn)
 
 
-def spread_around(value: float, drawn: Floats) -> Interval:
+def spread_around(value: float, drawn: Floats) -> FigureInterval:
     """The 95 % interval of a distance, such as ECE: the spread of its resamples (draws,), put around the estimate.
 
     Chance adds to a mean distance, and a resample has chance twice: resamples lie above the estimate, so that it may
     be outside of their own quantiles.
     """
     low, high = np.quantile(drawn - drawn.mean() + value, [(1 - _MASS) / 2, (1 + _MASS) / 2])
-    return Interval(value, max(0.0, min(float(low), value)), max(float(high), value))
+    return FigureInterval(value, max(0.0, min(float(low), value)), max(float(high), value))
 
 
-def bootstrap(statistic: Callable[[Indices], float], groups: Sequence[str], draws: int = DRAWS) -> Interval:
+def bootstrap(statistic: Callable[[Indices], float], groups: Sequence[str], draws: int = DRAWS) -> FigureInterval:
     """A statistic of all rows with its percentile interval over resampled dialogues; undefined draws do not count."""
     value = statistic(np.arange(len(groups)))
     drawn = resampled(statistic, groups, draws)
     drawn = drawn[np.isfinite(drawn)]
     if not len(drawn):
-        return Interval(value, value, value)
+        return FigureInterval(value, value, value)
     low, high = np.quantile(drawn, [(1 - _MASS) / 2, (1 + _MASS) / 2])
-    return Interval(value, float(low), float(high))
+    return FigureInterval(value, float(low), float(high))
 
 
 def resampled(

@@ -1,4 +1,4 @@
-"""What learned judges read of a conversation: its sentences and pieces of code, by whose credit they are.
+"""Segments that learned judges read of a conversation: its sentences and pieces of code, by whose credit they are.
 
 In a scenario, where agents are trained for a reward, an agent earns by the answers it got: nothing pays but to have
 the other party say something else. All answers together are one message, without sentences that hold no meaningful
@@ -35,8 +35,8 @@ _CODE = re.compile(r"```[\w+-]*\n?(.*?)(?:```|$)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
-    """What is read of one message."""
+class MessageSegments:
+    """The segments of one message."""
 
     party: Party
     """Whose credit it is; an answer that an agent got in a scenario is the agent's."""
@@ -44,29 +44,29 @@ class Message:
     """Sentences or pieces of code, in order; empty where nothing in it counts."""
 
 
-def read(conversation: Conversation, reads: Reads = "answers") -> tuple[Message, ...]:
+def read(conversation: Conversation, reads: Reads = "answers") -> tuple[MessageSegments, ...]:
     """The conversation as learned judges read it, in order."""
     return _answers(conversation) if by_answers(conversation, reads) else _words(conversation)
 
 
 def by_answers(conversation: Conversation, reads: Reads) -> bool:
-    """Whether an agent is credited with the answers it got, if any, and with none of its own words."""
+    """True if an agent is credited with the answers it got, if any, and with none of its own words."""
     return reads == "answers" and bool(conversation.scenario)
 
 
 def is_answered(conversation: Conversation) -> bool:
-    """Whether the other party says anything after the agent's first turn."""
+    """True if the other party says anything after the agent's first turn."""
     parties = [said.party for said in conversation.turns]
     return "agent" in parties and "persona" in parties[parties.index("agent") :]
 
 
-def _answers(conversation: Conversation) -> tuple[Message, ...]:
-    """What the other party came with, and all that it told, as one message.
+def _answers(conversation: Conversation) -> tuple[MessageSegments, ...]:
+    """The other party's last message, and all that it told, as one message.
 
     When it told what, and in how many turns, is not read: a turn more, or another last word, would change too much.
     """
     heard: set[str] = set()
-    opening: list[Message] = []
+    opening: list[MessageSegments] = []
     told: list[str] = []
     spoke = False
     for said in conversation.turns:
@@ -78,13 +78,13 @@ def _answers(conversation: Conversation) -> tuple[Message, ...]:
             segments = [each for each in _fresh(segments, heard) if _tells(each)]
             told += segments
         else:
-            opening.append(Message("persona", tuple(segments)))
+            opening.append(MessageSegments("persona", tuple(segments)))
         heard.update(map(normal, segments))
-    return (*opening, Message("agent", tuple(told)))
+    return (*opening, MessageSegments("agent", tuple(told)))
 
 
 def _tells(sentence: str) -> bool:
-    """Whether it has a meaningful word and is no phrase of a temperament, which tells nothing of a case."""
+    """True if it has a meaningful word and is no phrase of a temperament, which tells nothing of a case."""
     return bool(content_words(sentence)) and normal(sentence) not in _phrases()
 
 
@@ -109,10 +109,10 @@ def remarks(conversation: Conversation) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _words(conversation: Conversation) -> tuple[Message, ...]:
-    """What both parties said; in a scenario, without turns that say nothing."""
+def _words(conversation: Conversation) -> tuple[MessageSegments, ...]:
+    """The messages of both parties; in a scenario, without turns that say nothing."""
     heard: set[str] = set()
-    messages: list[Message] = []
+    messages: list[MessageSegments] = []
     for said in conversation.turns:
         segments: Sequence[str] = sentences(said.text)
         if said.party == "agent":
@@ -123,7 +123,7 @@ def _words(conversation: Conversation) -> tuple[Message, ...]:
                     continue
         segments = tuple(_within_limits(segments))
         heard.update(map(normal, segments))
-        messages.append(Message(said.party, segments))
+        messages.append(MessageSegments(said.party, segments))
     return tuple(messages)
 
 

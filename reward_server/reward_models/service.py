@@ -1,4 +1,4 @@
-"""What the API does with reward models: list them, and let one serve. All that reads a disk happens in a thread.
+"""Reward models for the API: lists them, and lets one serve. All that reads a disk happens in a thread.
 
 Models in the folder itself are shared by all labs; a lab may have models of its own beside them, which no other lab
 sees. What serves a lab is the model that is active among its own, else the one that is active for all. Whose request is

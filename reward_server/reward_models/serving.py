@@ -37,7 +37,7 @@ Featurise = Callable[[Artefact], Featuriser]
 
 
 @runtime_checkable
-class Preparing(Protocol):
+class PreparingFeaturiser(Protocol):
     """A featuriser that can be told early what it will be asked."""
 
     async def prepare(self, conversations: Sequence[Conversation]) -> None:
@@ -58,7 +58,7 @@ class LearnedJudge:
 
     @property
     def name(self) -> str:
-        """What composites call it."""
+        """The name that composites use."""
         return REWARD_MODEL
 
     @property
@@ -70,17 +70,17 @@ class LearnedJudge:
 
     @property
     def reads_record(self) -> bool:
-        """What an agent earned is known by replaying the case."""
+        """True if what an agent earned is known by replaying the case."""
         return self._matcher is not None
 
     @property
     def states_uncertainty(self) -> bool:
-        """Whether its estimates come with a standard deviation; too little data leaves a model without."""
+        """True if its estimates come with a standard deviation; too little data leaves a model without."""
         return self._model.posterior is not None
 
     async def prepare(self, cases: Sequence[Case]) -> None:
         """Have the texts encoded together with those of all other callers."""
-        if isinstance(self._featuriser, Preparing):
+        if isinstance(self._featuriser, PreparingFeaturiser):
             await self._featuriser.prepare(
                 [conversation_of(case.transcript, scenario_text(case.scenario.card)) for case in cases]
             )
@@ -122,7 +122,7 @@ class UnusableJudge:
 
     @property
     def name(self) -> str:
-        """What composites call it."""
+        """The name that composites use."""
         return REWARD_MODEL
 
     @property
@@ -152,7 +152,7 @@ class ActiveRewardModel:
 
     @property
     def is_stale(self) -> bool:
-        """Whether another model is active than the one at hand; costs one `stat`."""
+        """True if another model is active than the one at hand; costs one `stat`."""
         return self._registry.stamp() != self._seen[0]
 
     @property

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 from personas.text.sentences import sentences
-from reward_server.reward_models.conversation import Conversation, Said
-from reward_server.reward_models.dataset import Preferred
+from reward_server.reward_models.conversation import Conversation, ConversationMessage
+from reward_server.reward_models.dataset import PreferredPair
 from reward_server.reward_models.heads import Exact
 
 CLEARLY = 0.1
@@ -32,14 +32,14 @@ _ENDS = ".!?:;,"
 
 
 def reply_of(conversation: Conversation) -> str:
-    """What the agent said last; empty where it said nothing."""
+    """The agent's last message; empty where it said nothing."""
     return next((said.text for said in reversed(conversation.turns) if said.party == "agent"), "")
 
 
 def with_reply(conversation: Conversation, text: str) -> Conversation:
     """The same up to the agent's last message, which becomes this one."""
     last = max(place for place, said in enumerate(conversation.turns) if said.party == "agent")
-    return replace(conversation, turns=(*conversation.turns[:last], Said("agent", text)))
+    return replace(conversation, turns=(*conversation.turns[:last], ConversationMessage("agent", text)))
 
 
 def style_of(text: str) -> Exact:
@@ -48,13 +48,13 @@ def style_of(text: str) -> Exact:
     return np.array([math.log1p(len(text.split())), math.log1p(marks)])
 
 
-def leans(pair: Preferred) -> int:
+def leans(pair: PreferredPair) -> int:
     """1 where the better reply is the longer or better laid-out one, -1 where the other is, 0 where neither."""
     length, layout = style_of(reply_of(pair.chosen)) - style_of(reply_of(pair.rejected))
     return int(np.sign(np.sign(length) * (abs(length) > CLEARLY) + np.sign(layout)))
 
 
-def balanced(pairs: Sequence[Preferred]) -> tuple[Preferred, ...]:
+def balanced(pairs: Sequence[PreferredPair]) -> tuple[PreferredPair, ...]:
     """The pairs weighted so that the better reply is neither longer nor more laid out on average, nor more often.
 
     Entropy balancing (Hainmueller, Political Analysis 20, 2012): of all weights that balance, those nearest to the
@@ -77,7 +77,7 @@ def _size(rows: Exact) -> Exact:
 
 
 def _factors(moments: Exact, given: Exact) -> Exact:
-    """What to multiply weights by, shape (n,), of mean 1: exp(moments @ tilt), with the tilt that balances them."""
+    """The factors of weights, shape (n,), of mean 1: exp(moments @ tilt), with the tilt that balances them."""
     shares = given / given.sum()
 
     def loss(tilt: Exact) -> tuple[float, Exact]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from reward_server.encoders.encoder import TextEncoder, Vectors, meaning_width
 from reward_server.reward_models.conversation import Conversation, Reads
-from reward_server.reward_models.dataset import OVERALL, Dataset, Preferred
+from reward_server.reward_models.dataset import OVERALL, Dataset, PreferredPair
 from reward_server.reward_models.segments import by_answers
 from reward_server.reward_models.style import dressed, leans, reply_of, style_of, undressed, with_reply
 
@@ -33,7 +33,9 @@ NEAREST = 20
 """So many nearest requests are searched for a longer reply."""
 
 
-def style_sets(dataset: Dataset, encoder: TextEncoder, reads: Reads = "answers") -> Mapping[str, tuple[Preferred, ...]]:
+def style_sets(
+    dataset: Dataset, encoder: TextEncoder, reads: Reads = "answers"
+) -> Mapping[str, tuple[PreferredPair, ...]]:
     """The sets that these rows make, by name; empty ones are left out."""
     pairs = [pair for pair in judged_pairs(dataset) if not by_answers(pair.chosen, reads)]
     found = {
@@ -45,29 +47,29 @@ def style_sets(dataset: Dataset, encoder: TextEncoder, reads: Reads = "answers")
     return {name: tuple(some[:MOST_OF_A_SET]) for name, some in found.items() if some}
 
 
-def judged_pairs(dataset: Dataset) -> list[Preferred]:
+def judged_pairs(dataset: Dataset) -> list[PreferredPair]:
     """The pairs of people, and those that labels of one dialogue make; always the same ones, in the same order."""
     pairs = [pair for pair in dataset.preferred if not pair.tie]
-    by_group: dict[str, list[Preferred]] = {}
+    by_group: dict[str, list[PreferredPair]] = {}
     labelled = [row for row in dataset.labelled if OVERALL in row.scores]
     for _, rows in itertools.groupby(sorted(labelled, key=lambda row: row.group), key=lambda row: row.group):
         for one, other in itertools.combinations(list(rows)[: 4 * MOST_OF_A_GROUP], 2):
             worse, better = sorted((one, other), key=lambda row: row.scores[OVERALL])
             if better.scores[OVERALL] - worse.scores[OVERALL] >= APART:
                 by_group.setdefault(one.group, []).append(
-                    Preferred(better.conversation, worse.conversation, one.group, better.row)
+                    PreferredPair(better.conversation, worse.conversation, one.group, better.row)
                 )
     drawn = [pair for some in by_group.values() for pair in sorted(some, key=_draw)[:MOST_OF_A_GROUP]]
     spoken = (pair for pair in (*pairs, *drawn) if reply_of(pair.chosen).strip() and reply_of(pair.rejected).strip())
     return sorted(spoken, key=_draw)
 
 
-def _draw(pair: Preferred) -> bytes:
+def _draw(pair: PreferredPair) -> bytes:
     return sha256((pair.chosen.digest + pair.rejected.digest).encode()).digest()
 
 
-def _restyled(pair: Preferred) -> Preferred:
-    return Preferred(
+def _restyled(pair: PreferredPair) -> PreferredPair:
+    return PreferredPair(
         with_reply(pair.chosen, undressed(reply_of(pair.chosen))),
         with_reply(pair.rejected, dressed(reply_of(pair.rejected))),
         pair.group,
@@ -75,7 +77,7 @@ def _restyled(pair: Preferred) -> Preferred:
     )
 
 
-def _neighbours(pairs: Sequence[Preferred], encoder: TextEncoder) -> list[Preferred]:
+def _neighbours(pairs: Sequence[PreferredPair], encoder: TextEncoder) -> list[PreferredPair]:
     some = list({(pair.group, reply_of(pair.chosen)): pair for pair in pairs}.values())[:MOST_OF_A_SET]
     if len(some) < 2:
         return []
@@ -91,20 +93,20 @@ def _neighbours(pairs: Sequence[Preferred], encoder: TextEncoder) -> list[Prefer
         foreign = next((text for text in longer if style_of(text)[0] > length), None)
         if foreign is not None:
             found.append(
-                Preferred(with_reply(pair.chosen, better), with_reply(pair.chosen, foreign), pair.group, pair.row)
+                PreferredPair(with_reply(pair.chosen, better), with_reply(pair.chosen, foreign), pair.group, pair.row)
             )
     return found
 
 
-def requests_alike(pairs: Sequence[Preferred], encoder: TextEncoder) -> Vectors:
-    """How alike what was asked is, shape (n, n)."""
+def requests_alike(pairs: Sequence[PreferredPair], encoder: TextEncoder) -> Vectors:
+    """The likeness of what was asked, shape (n, n)."""
     asked = [request_of(pair.chosen) for pair in pairs]
     vectors = encoder.encode(asked)[:, : meaning_width(encoder)]
     return np.asarray(vectors @ vectors.T)
 
 
 def request_of(conversation: Conversation) -> str:
-    """What the last thing an agent said answers to."""
+    """The message that the agent's last one answers."""
     last = max(place for place, said in enumerate(conversation.turns) if said.party == "agent")
     before = (said.text for said in reversed(conversation.turns[:last]) if said.party == "persona")
     return next(before, conversation.scenario)

@@ -1,4 +1,4 @@
-"""What is told of learned models and of calibrations to whoever may use them."""
+"""Summaries of learned models and of calibrations for whoever may use them."""
 
 from __future__ import annotations
 

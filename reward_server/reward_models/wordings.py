@@ -46,8 +46,8 @@ SMOOTHING = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """What an agent's turn answers to, as sets to compare it with."""
+class HeardWordings:
+    """The wordings that an agent's turn answers to, as sets to compare it with."""
 
     words: frozenset[str]
     """All words said before it."""
@@ -81,7 +81,7 @@ def hashed(text: str, buckets: int = BUCKETS) -> Row:
     return (row / max(float(np.linalg.norm(row)), 1e-6)).astype(np.float32)
 
 
-def exchange_numbers(segments: Sequence[str], own: Row, last: Row, before: Row, heard: Heard) -> Row:
+def exchange_numbers(segments: Sequence[str], own: Row, last: Row, before: Row, heard: HeardWordings) -> Row:
     """Numbers about an agent's turn beside what came before it, shape (NUMBERS,).
 
     Args:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum, sqrt
 
-from reward_server.judges.base import Status, Verdict
+from reward_server.judges.base import Verdict, VerdictStatus
 from reward_server.scoring.config import RewardConfig
 from scenarios.schema import Criterion, Dimension, Rubric
 
@@ -80,7 +80,7 @@ def aggregate(rubric: Rubric, verdicts: Mapping[str, Verdict], config: RewardCon
 
 def fired_caps(criteria: Sequence[Criterion], verdicts: Mapping[str, Verdict]) -> tuple[float, ...]:
     """The caps of the failure criteria that fired."""
-    return tuple(c.cap for c in criteria if c.cap is not None and verdicts[c.id].status is Status.MET)
+    return tuple(c.cap for c in criteria if c.cap is not None and verdicts[c.id].status is VerdictStatus.MET)
 
 
 def _dimension(
@@ -92,7 +92,7 @@ def _dimension(
 ) -> _Part | None:
     """The dimension's score, or None when it is absent."""
     own = [c for c in criteria if c.dimension == dimension.name]
-    decided = [c for c in own if verdicts[c.id].status is not Status.ABSTAINED]
+    decided = [c for c in own if verdicts[c.id].status is not VerdictStatus.ABSTAINED]
     in_play, known = _positive(own, config), _positive(decided, config)
     if not decided or in_play - known > MOST_ABSTAINED * in_play + 1e-9:
         return None
@@ -127,7 +127,7 @@ def _positive(criteria: Sequence[Criterion], config: RewardConfig) -> float:
 
 def _coverage(criteria: Sequence[Criterion], verdicts: Mapping[str, Verdict], config: RewardConfig) -> float:
     in_play = _positive(criteria, config)
-    known = _positive([c for c in criteria if verdicts[c.id].status is not Status.ABSTAINED], config)
+    known = _positive([c for c in criteria if verdicts[c.id].status is not VerdictStatus.ABSTAINED], config)
     return known / in_play if in_play > 0 else 1.0
 
 

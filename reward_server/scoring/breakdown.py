@@ -1,4 +1,4 @@
-"""What a key with full score access may read about each dimension: how strong, and in which turns it moved.
+"""Breakdown for a key with full score access: each dimension's strength, and the turns in which it moved.
 
 Scrubbed by construction: it is written from scores and turn numbers alone, so it can hold no criterion,
 no id, no count of criteria, no fact and no words of the conversation.

@@ -14,16 +14,16 @@ Winner = Literal["a", "b", "tie"]
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ComparisonResult:
     """The outcome; `margin` is never negative."""
 
     winner: Winner
     margin: float
 
 
-def compare(reward_a: float, reward_b: float) -> Comparison:
+def compare(reward_a: float, reward_b: float) -> ComparisonResult:
     """The winner and the margin of two rewards."""
     margin = round(abs(reward_a - reward_b), 4)
     if margin < TIE_MARGIN:
-        return Comparison("tie", 0.0)
-    return Comparison("a" if reward_a > reward_b else "b", margin)
+        return ComparisonResult("tie", 0.0)
+    return ComparisonResult("a" if reward_a > reward_b else "b", margin)

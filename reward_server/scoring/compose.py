@@ -47,7 +47,7 @@ class CompositeLike(Protocol):
 
     @property
     def combine(self) -> Combine:
-        """How the parts become one."""
+        """The way in which the parts become one."""
 
     @property
     def parts(self) -> Sequence[PartLike]:
@@ -55,7 +55,7 @@ class CompositeLike(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ScoringCompositePart:
     """One judge of a composite."""
 
     judge: str
@@ -64,49 +64,49 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Composite:
-    """How the reward is put together; parts that cannot count are left out, so nobody computes them."""
+class ScoringComposite:
+    """The composition of the reward; parts that cannot count are left out, so nobody computes them."""
 
     combine: Combine
-    parts: tuple[Part, ...]
+    parts: tuple[ScoringCompositePart, ...]
 
     @property
     def judges(self) -> tuple[str, ...]:
-        """Who has to be heard."""
+        """The judges that are needed."""
         return tuple(part.judge for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
-    """What a part came to."""
+class PartValue:
+    """The value of a part."""
 
     value: float
     std: float | None = None
     """Standard deviation; None where it is not known."""
 
 
-RUBRIC_ALONE = Composite("weighted_sum", (Part(RUBRIC),))
+RUBRIC_ALONE = ScoringComposite("weighted_sum", (ScoringCompositePart(RUBRIC),))
 """What holds where neither the request nor the scenario says otherwise."""
 
 
-def composite_of(given: CompositeLike) -> Composite:
+def composite_of(given: CompositeLike) -> ScoringComposite:
     """The composite that a request or a scenario asks for."""
-    parts = tuple(Part(part.judge, part.weight, part.at_least) for part in given.parts)
+    parts = tuple(ScoringCompositePart(part.judge, part.weight, part.at_least) for part in given.parts)
     if given.combine != "min":
         gate = parts[: given.combine == "gated"]
         parts = (*gate, *(part for part in parts[len(gate) :] if part.weight > 0))
-    return Composite(given.combine, parts)
+    return ScoringComposite(given.combine, parts)
 
 
-def combine(composite: Composite, values: Mapping[str, Value]) -> Value:
+def combine(composite: ScoringComposite, values: Mapping[str, PartValue]) -> PartValue:
     """The composite reward before caps; `values` has every part's judge."""
     heard = [values[part.judge] for part in composite.parts]
     value, shares = _RULES[composite.combine](composite.parts, heard)
     std = sqrt(fsum(share * share for share in shares if share is not None))
-    return Value(value, None if std == 0.0 and None in shares else std)
+    return PartValue(value, None if std == 0.0 and None in shares else std)
 
 
-def lower_bound(composite: Composite, values: Mapping[str, Value], risk_aversion: float) -> float:
+def lower_bound(composite: ScoringComposite, values: Mapping[str, PartValue], risk_aversion: float) -> float:
     """The composite reward less `risk_aversion` times its std, at least 0; a part whose std is not known has no doubt.
 
     Of `min` it is the lowest of the parts' own bounds: with R - k std a part that rises above another would carry its
@@ -122,14 +122,14 @@ Combined = tuple[float, Sequence[float | None]]
 """The number, and for each part that moves it dR/dv times its std; None for one whose std is not known."""
 
 
-def _weighted_sum(parts: Sequence[Part], heard: Sequence[Value]) -> Combined:
+def _weighted_sum(parts: Sequence[ScoringCompositePart], heard: Sequence[PartValue]) -> Combined:
     total = fsum(part.weight for part in parts)
     pairs = list(zip(parts, heard, strict=True))
     value = fsum(part.weight * each.value for part, each in pairs) / total
     return value, [None if each.std is None else part.weight / total * each.std for part, each in pairs]
 
 
-def _product(parts: Sequence[Part], heard: Sequence[Value]) -> Combined:
+def _product(parts: Sequence[ScoringCompositePart], heard: Sequence[PartValue]) -> Combined:
     total = fsum(part.weight for part in parts)
     powers = [part.weight / total for part in parts]
     factors = [each.value**power for each, power in zip(heard, powers, strict=True)]
@@ -147,13 +147,13 @@ def _product(parts: Sequence[Part], heard: Sequence[Value]) -> Combined:
     return value, shares
 
 
-def _min(parts: Sequence[Part], heard: Sequence[Value]) -> Combined:
+def _min(parts: Sequence[ScoringCompositePart], heard: Sequence[PartValue]) -> Combined:
     del parts
     lowest = min(each.value for each in heard)
     return lowest, [max((each.std for each in heard if each.value == lowest and each.std is not None), default=None)]
 
 
-def _gated(parts: Sequence[Part], heard: Sequence[Value]) -> Combined:
+def _gated(parts: Sequence[ScoringCompositePart], heard: Sequence[PartValue]) -> Combined:
     gate, least = heard[0], parts[0].at_least or 0.0
     value, shares = _weighted_sum(parts[1:], heard[1:])
     if gate.value < least and gate.value < value:
@@ -161,7 +161,7 @@ def _gated(parts: Sequence[Part], heard: Sequence[Value]) -> Combined:
     return value, shares
 
 
-_RULES: Mapping[Combine, Callable[[Sequence[Part], Sequence[Value]], Combined]] = {
+_RULES: Mapping[Combine, Callable[[Sequence[ScoringCompositePart], Sequence[PartValue]], Combined]] = {
     "weighted_sum": _weighted_sum,
     "min": _min,
     "product": _product,

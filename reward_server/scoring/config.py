@@ -1,4 +1,4 @@
-"""How a request wants its reward put together: criterion families, the safety gate, a composite, caution.
+"""The configuration of a request's reward: criterion families, the safety gate, a composite, caution.
 
 The domain's form of the wire's `reward_config`. Weights are relative, so they are scaled to a largest of 1.
 A family with weight 0 does not run at all.
@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from reward_server.errors import FieldProblem, InvalidRewardConfig
-from reward_server.scoring.compose import Composite, composite_of
+from reward_server.scoring.compose import ScoringComposite, composite_of
 from scenarios.schema import Family
 from trainer_client import wire
 
@@ -27,7 +27,7 @@ class RewardConfig:
 
     weights: Mapping[Family, float] = field(default_factory=lambda: dict.fromkeys(Family, 1.0))
     skip_safety_gate: bool = False
-    composite: Composite | None = None
+    composite: ScoringComposite | None = None
     """Which judges make up the reward; None leaves it to the scenario."""
     risk_aversion: float = 0.0
     """How many standard deviations the reward is cut by."""
@@ -36,11 +36,11 @@ class RewardConfig:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the reward is the one that everybody gets who asks for nothing."""
+        """True if the reward is the one that everybody gets who asks for nothing."""
         return replace(self, calibration=None) == PLAIN
 
     def runs(self, family: Family) -> bool:
-        """Whether criteria of the family are decided at all."""
+        """True if criteria of the family are decided at all."""
         return self.weights[family] > 0.0
 
 

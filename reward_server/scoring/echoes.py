@@ -24,7 +24,7 @@ _FAMILIES = "|".join(family.value for family in Family if "_" in family.value)
 
 
 @dataclass(frozen=True, slots=True)
-class Cleared:
+class WithoutRecitals:
     """A text without what it recites."""
 
     text: str
@@ -34,7 +34,7 @@ class Cleared:
 
 @dataclass(frozen=True, slots=True)
 class _Recital:
-    """What is looked for."""
+    """The text that is searched for recitals."""
 
     lines: tuple[str, ...]
     """Texts of criteria and questions, in normal form."""
@@ -42,16 +42,16 @@ class _Recital:
     """Machine names: of criteria, families and dimensions."""
 
 
-def without_echoes(rubric: Rubric, text: str) -> Cleared:
+def without_echoes(rubric: Rubric, text: str) -> WithoutRecitals:
     """The text without sentences that recite the rubric; the very text if there are none."""
     recital = _recital_of(_Same(rubric))
     said = _said(text)
     lines = [line for line in recital.lines if line in said]
     if not lines and not recital.names.search(text):
-        return Cleared(text, 0)
+        return WithoutRecitals(text, 0)
     spoken = sentences(text)
     kept = [sentence for sentence in spoken if not _is_echo(sentence, lines, recital.names)]
-    return Cleared("\n".join(kept), len(spoken) - len(kept))
+    return WithoutRecitals("\n".join(kept), len(spoken) - len(kept))
 
 
 def _is_echo(sentence: str, lines: Sequence[str], names: re.Pattern[str]) -> bool:

@@ -17,26 +17,26 @@ import structlog
 from reward_server.errors import InvalidRewardConfig, JudgeFailed, LabsError, ProviderFailed
 from reward_server.judges.base import Case
 from reward_server.judges.estimate import CLASSIFIER, REWARD_MODEL, ConversationJudge, Estimate
-from reward_server.scoring.compose import RUBRIC, Composite
+from reward_server.scoring.compose import RUBRIC, ScoringComposite
 from scenarios.spelling import meant
 
 log = structlog.get_logger(__name__)
 
 Judges = Mapping[str, ConversationJudge]
 """By the name that composites call them."""
-Snapshot = Callable[[], Judges]
+TakeSnapshot = Callable[[], Judges]
 """Gives the judges of this moment; what it gave stays as it is, because another model may be activated any time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Panelists:
+class JudgeSnapshot:
     """The conversation judges that a call is scored with, and the scoring version that they make."""
 
     judges: Judges
     scoring_version: str
 
 
-def heard_as(composite: Composite, judges: Judges) -> tuple[str, ...]:
+def heard_as(composite: ScoringComposite, judges: Judges) -> tuple[str, ...]:
     """The parts of a composite as answers name them: a reward model by its id, too. None for the rubric alone."""
     if composite.judges == (RUBRIC,):
         return ()
@@ -44,11 +44,11 @@ def heard_as(composite: Composite, judges: Judges) -> tuple[str, ...]:
 
 
 def id_of_model(judge: ConversationJudge) -> str:
-    """Which learned model a judge is: `rm_…`, without the precision it is computed in."""
+    """The id of a judge's learned model: `rm_…`, without the precision it is computed in."""
     return judge.version.partition("/")[0]
 
 
-def missing_judge(composite: Composite, judges: Judges) -> str | None:
+def missing_judge(composite: ScoringComposite, judges: Judges) -> str | None:
     """The first part of a composite that nobody here can give."""
     return next((name for name in composite.judges if name != RUBRIC and name not in judges), None)
 
@@ -64,7 +64,7 @@ def refused(missing: str, judges: Judges) -> InvalidRewardConfig:
 
 
 def way_out(missing: str) -> str:
-    """What an operator can do about a judge that is not here."""
+    """Advice for an operator about a judge that is not here."""
     if missing == REWARD_MODEL:
         return "No reward model is active: ./labs reward-model activate"
     if missing == CLASSIFIER:
@@ -73,12 +73,12 @@ def way_out(missing: str) -> str:
 
 
 def reads_record(judge: ConversationJudge) -> bool:
-    """Whether a judge looks at what replaying a case brought to light; one that does not, says so."""
+    """True if a judge looks at what replaying a case brought to light; one that does not, says so."""
     return bool(getattr(judge, "reads_record", True))
 
 
 @runtime_checkable
-class Preparing(Protocol):
+class PreparingJudge(Protocol):
     """A conversation judge that can be told early what it will be asked."""
 
     async def prepare(self, cases: Sequence[Case]) -> None:
@@ -91,7 +91,7 @@ async def prepared(judge: ConversationJudge, cases: Sequence[Case]) -> None:
     Raises:
         Unavailable: too much is waiting already: the whole call may be sent again.
     """
-    if isinstance(judge, Preparing):
+    if isinstance(judge, PreparingJudge):
         with suppress(ProviderFailed):
             await judge.prepare(cases)
 

@@ -13,7 +13,7 @@ tokens of chat templates, lines that pose as another speaker, keys of a JSON ver
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -62,6 +62,7 @@ def closed_gates(
     recited: int = 0,
     criteria: Sequence[Criterion] = (),
     verdicts: Mapping[str, Verdict] = MappingProxyType({}),
+    has_persona: bool = True,
 ) -> tuple[Gate, ...]:
     """The gates that hold for this transcript.
 
@@ -72,25 +73,29 @@ def closed_gates(
         recited: so many sentences recite the rubric.
         criteria: what the request wants decided.
         verdicts: on those of them that are computed.
+        has_persona: whether there is a matter to be touched and somebody to bring something out of.
     """
-    gates = list(_closed(transcript, record, skip_safety_gate, recited))
+    gates = list(_closed(transcript, record, skip_safety_gate, recited, _moves_on if has_persona else _says_something))
     if not skip_safety_gate and _only_asks(record, criteria, verdicts):
         gates.append(Gate("only_asks", ONLY_ASKS_CAP))
     return tuple(gates)
 
 
-def _closed(transcript: Transcript, record: Record, skip_safety_gate: bool, recited: int) -> Iterator[Gate]:
+def _closed(
+    transcript: Transcript, record: Record, skip_safety_gate: bool, recited: int, counts: Callable[[TurnRecord], bool]
+) -> Iterator[Gate]:
+    """`counts` tells the turns that something comes of."""
     if not skip_safety_gate:
         if recited >= RECITED:
             yield Gate("recital", RECITAL_CAP)
         if _talks_about_scoring(record) or any(map(has_markup, _agent_texts(transcript))):
             yield Gate("injection", INJECTION_CAP)
         if len(record.turns) >= TURNS_TO_JUDGE_BY:
-            if _is_stuffed(record):
+            if _is_stuffed(record, counts):
                 yield Gate("stuffing", STUFFING_CAP)
-            if not _in_scope(record):
+            if counts is _moves_on and not _in_scope(record):
                 yield Gate("scope", SCOPE_CAP)
-    if is_degenerate(transcript) or _comes_to_nothing(transcript, record):
+    if is_degenerate(transcript) or _comes_to_nothing(transcript, record, counts):
         yield Gate("degenerate", DEGENERATE_CAP)
 
 
@@ -104,10 +109,10 @@ def _agent_texts(transcript: Transcript) -> Iterable[str]:
         yield from tool_texts(turn)
 
 
-def _is_stuffed(record: Record) -> bool:
-    """Whether lists are half of what counts: turns that bring nothing do not outweigh them, however many there are."""
+def _is_stuffed(record: Record, counts: Callable[[TurnRecord], bool]) -> bool:
+    """True if lists are half of what counts: turns that bring nothing do not outweigh them, however many there are."""
     stuffed = [_stuffs(turn.hearing.reading) for turn in record.turns]
-    others = sum(_moves_on(turn) for turn, lists in zip(record.turns, stuffed, strict=True) if not lists)
+    others = sum(counts(turn) for turn, lists in zip(record.turns, stuffed, strict=True) if not lists)
     return sum(stuffed) >= max(STUFFED_TURNS, others)
 
 
@@ -115,8 +120,13 @@ def _moves_on(turn: TurnRecord) -> bool:
     return turn.brings or turn.asks_anew
 
 
+def _says_something(turn: TurnRecord) -> bool:
+    """True if a turn has sentences of its own, or does something: it counts where no case says what it brings."""
+    return bool(turn.own or turn.tools)
+
+
 def _stuffs(reading: Reading) -> bool:
-    """Whether a turn is mostly words without speech, or many scraps."""
+    """True if a turn is mostly words without speech, or many scraps."""
     scraps = sum(len(each.text.split()) <= WORDS_OF_A_SCRAP for each in reading.sentences)
     return reading.legibility < LEGIBLE or scraps >= LISTED
 
@@ -126,7 +136,7 @@ def _in_scope(record: Record) -> bool:
 
 
 def _only_asks(record: Record, criteria: Sequence[Criterion], verdicts: Mapping[str, Verdict]) -> bool:
-    """Whether commitments or tools are worth points here, and the agent neither comforts nor does any such thing.
+    """True if commitments or tools are worth points here, and the agent neither comforts nor does any such thing.
 
     An interview may be questions alone. What is worth nothing is no deed: a promise that only costs, a call of no use.
     """
@@ -149,12 +159,12 @@ def _is_about_the_case(turn: TurnRecord) -> bool:
     return bool(hearing.asked or hearing.unsure or hearing.commitments or hearing.invites or turn.tools)
 
 
-def _comes_to_nothing(transcript: Transcript, record: Record) -> bool:
-    """Whether it is degenerate but for turns that bring nothing: they do not make a conversation of it."""
+def _comes_to_nothing(transcript: Transcript, record: Record, counts: Callable[[TurnRecord], bool]) -> bool:
+    """True if it is degenerate but for turns that bring nothing: they do not make a conversation of it."""
     said = [words_alone(turn.agent) for turn in transcript.turns]
     [(often, _)] = Counter(said).most_common(1) or [("", 0)]
     for nothing in ([text == often for text in said], list(empty_turns(transcript))):
         others = (turn for turn, is_nothing in zip(record.turns, nothing, strict=True) if not is_nothing)
-        if sum(nothing) >= TURNS_TO_JUDGE_BY and not any(map(_moves_on, others)):
+        if sum(nothing) >= TURNS_TO_JUDGE_BY and not any(map(counts, others)):
             return True
     return False

@@ -1,4 +1,4 @@
-"""Why a conversation has its reward: what the persona understood, what opened and what did not, who decided what.
+"""Explains a reward: what the persona understood, what opened and what did not, who decided what.
 
 For people with full score access. Scrubbed by construction unless names are asked for: facts and commitments are told
 by what was said of them in the conversation, never by their ids, and criteria by their dimension, what they are worth
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from personas.case.compiled import CompiledCase, CompiledTopic
 from personas.case.schema import Tier, all_hold
-from personas.hearing.heard import Asked, Heard
+from personas.hearing.heard import AskedTopic, HeardCommitment
 from personas.reading.acts import Sentence
 from personas.replay.replayer import Record, TurnRecord
 from reward_server.judges.base import Evidence, Verdict
@@ -21,8 +21,9 @@ from reward_server.scoring.config import read_config
 from reward_server.scoring.private_half import PrivateHalf, half_of
 from reward_server.scoring.scored import Scored
 from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.variant import heard_in
 from reward_server.store.records import JsonObject
-from reward_server.transcripts.transcript import Spoken
+from reward_server.transcripts.transcript import SpokenMessage
 from scenarios.library import SealedScenario, Vault
 from scenarios.schema import Criterion
 from trainer_client.wire import Role
@@ -33,7 +34,7 @@ _TOLD_OPEN = "told"
 
 
 @dataclass(frozen=True, slots=True)
-class Understood:
+class MeaningInsight:
     """Something that a sentence may be about, with the probability that it is."""
 
     name: str
@@ -45,7 +46,7 @@ class Understood:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class SentenceInsight:
     """A sentence, and what it does."""
 
     text: str
@@ -57,9 +58,9 @@ class TurnInsight:
     """One agent turn as the persona understood it."""
 
     turn: int
-    sentences: tuple[Read, ...]
-    asked: tuple[Understood, ...]
-    commitments: tuple[Understood, ...]
+    sentences: tuple[SentenceInsight, ...]
+    asked: tuple[MeaningInsight, ...]
+    commitments: tuple[MeaningInsight, ...]
     opened: tuple[str, ...]
     """What the turn earned, in the words of the persona."""
     rapport: float
@@ -68,7 +69,7 @@ class TurnInsight:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class CriterionInsight:
     """A criterion and its verdict."""
 
     dimension: str
@@ -90,7 +91,7 @@ class Insight:
     reward: float
     scoring_version: str
     turns: Mapping[int, TurnInsight]
-    decided: tuple[Decided, ...]
+    decided: tuple[CriterionInsight, ...]
     capped_by: tuple[str, ...]
     coverage: float
     """Share of the points in play that was decided."""
@@ -106,14 +107,14 @@ class Insights:
         self._vault = vault
 
     def private_half(self, collection: str, scenario: str) -> PrivateHalf:
-        """What its author wrote; for whoever has it on disk."""
+        """The half that the scenario's author wrote; for whoever has it on disk."""
         return half_of(self._vault.open(collection, scenario))
 
     async def of(
         self,
         collection: str,
         scenario: str,
-        messages: Sequence[Spoken],
+        messages: Sequence[SpokenMessage],
         agent_role: Role,
         config: JsonObject | None,
         *,
@@ -128,11 +129,11 @@ class Insights:
         transcript = await self._scorer.read_off_the_loop(collection, scenario, messages, agent_role)
         request = ScoreRequest(collection, scenario, transcript, read_config(config), lab_id)
         scored, record = await self._scorer.explained(request)
-        return insight_of(self._vault.open(collection, scenario), scored, record, named=named)
+        return insight_of(heard_in(self._vault, collection, scenario, transcript), scored, record, named=named)
 
 
 def insight_of(scenario: SealedScenario, scored: Scored, record: Record, *, named: bool) -> Insight:
-    """What was found, put into words."""
+    """Put a scored conversation into words."""
     verdicts = {verdict.criterion_id: verdict for verdict in scored.verdicts}
     criteria = [each for each in scenario.secrets.rubric.criteria if each.id in verdicts]
     decided = tuple(_decided(each, verdicts[each.id], named=named) for each in criteria)
@@ -148,9 +149,9 @@ def insight_of(scenario: SealedScenario, scored: Scored, record: Record, *, name
     )
 
 
-def _decided(criterion: Criterion, verdict: Verdict, *, named: bool) -> Decided:
+def _decided(criterion: Criterion, verdict: Verdict, *, named: bool) -> CriterionInsight:
     worth = "caps" if criterion.cap is not None else "earns" if criterion.points > 0 else "costs"
-    return Decided(
+    return CriterionInsight(
         dimension=criterion.dimension,
         family=criterion.family.value,
         worth=worth,
@@ -162,7 +163,7 @@ def _decided(criterion: Criterion, verdict: Verdict, *, named: bool) -> Decided:
     )
 
 
-def _quotes(decided: Sequence[Decided]) -> dict[tuple[str, int], tuple[str, ...]]:
+def _quotes(decided: Sequence[CriterionInsight]) -> dict[tuple[str, int], tuple[str, ...]]:
     found: dict[tuple[str, int], dict[str, None]] = {}
     for each in decided:
         for evidence in each.evidence:
@@ -192,10 +193,10 @@ class _Teller:
             manners=_manners(turn),
         )
 
-    def _asked(self, turn: TurnRecord, asked: Asked) -> Understood:
+    def _asked(self, turn: TurnRecord, asked: AskedTopic) -> MeaningInsight:
         told = asked.topic_id in turn.disclosed
         outcome = _TOLD_OPEN if told else self._why_not(turn, asked)
-        return Understood(self._topic(turn, asked.topic_id), asked.confidence, outcome, asked.question, told)
+        return MeaningInsight(self._topic(turn, asked.topic_id), asked.confidence, outcome, asked.question, told)
 
     def _topic(self, turn: TurnRecord, topic_id: str) -> str:
         if self._named:
@@ -205,8 +206,8 @@ class _Teller:
             return UNTOLD
         return "what it said at the start" if spoken == 0 else f"what it told in turn {spoken}"
 
-    def _why_not(self, turn: TurnRecord, asked: Asked) -> str:
-        """Why a question earned nothing, by the conditions that the persona goes by."""
+    def _why_not(self, turn: TurnRecord, asked: AskedTopic) -> str:
+        """The reason why a question earned nothing, by the conditions that the persona goes by."""
         topic = self._case.by_id.get(asked.topic_id)
         spoken = self._record.spoken.get(asked.topic_id)
         if spoken is not None and spoken < turn.turn:
@@ -228,7 +229,7 @@ class _Teller:
             return "something else has to be said first"
         return "too early in the talk" if turn.turn <= topic.gate.after_turn else "not told"
 
-    def _commitment(self, turn: TurnRecord, heard: Heard) -> Understood:
+    def _commitment(self, turn: TurnRecord, heard: HeardCommitment) -> MeaningInsight:
         made = next(
             (one for one in self._record.commitments.get(heard.commitment_id, ()) if one.turn == turn.turn), None
         )
@@ -237,11 +238,11 @@ class _Teller:
         if not heard.binding:
             outcome += ", not binding"
         name = heard.commitment_id.replace("_", " ") if self._named else COMMITMENT
-        return Understood(name, heard.confidence, outcome, heard.quote, clear and not heard.early)
+        return MeaningInsight(name, heard.confidence, outcome, heard.quote, clear and not heard.early)
 
 
-def _read(sentence: Sentence) -> Read:
-    return Read(sentence.text, tuple(sorted(act.value for act in sentence.acts)))
+def _read(sentence: Sentence) -> SentenceInsight:
+    return SentenceInsight(sentence.text, tuple(sorted(act.value for act in sentence.acts)))
 
 
 def _manners(turn: TurnRecord) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What a reward rests on: which judges a request hears, and which of them stand behind a scoring version.
+"""Lineage of a reward: which judges a request hears, and which of them stand behind a scoring version.
 
 Calibrations speak of rewards that were made by the rubric alone or by one learned model alone; this says which of the
 two a request asks for. Reads the private half of scenarios, and gives nothing of it away but names of judges.
@@ -11,7 +11,7 @@ from functools import cached_property
 from reward_server.judges.estimate import REWARD_MODEL
 from reward_server.scoring.compose import RUBRIC_ALONE, composite_of
 from reward_server.scoring.config import RewardConfig
-from reward_server.scoring.estimates import Snapshot, id_of_model
+from reward_server.scoring.estimates import TakeSnapshot, id_of_model
 from reward_server.scoring.version import guests_digest
 from scenarios.library import Vault
 
@@ -19,7 +19,7 @@ from scenarios.library import Vault
 class Lineage:
     """The judges of one server, as far as they tell rewards apart."""
 
-    def __init__(self, vault: Vault, judges: Snapshot) -> None:
+    def __init__(self, vault: Vault, judges: TakeSnapshot) -> None:
         self._vault = vault
         self._judges = judges
         self._models: dict[str, str] = {}
@@ -33,7 +33,7 @@ class Lineage:
 
     @cached_property
     def rubric_is_plain(self) -> bool:
-        """Whether, in every scenario, whoever asks for nothing else gets the rubric's own reward."""
+        """True if, in every scenario, whoever asks for nothing else gets the rubric's own reward."""
         return all(self._own(*names) == RUBRIC_ALONE.judges for names in self._vault.names())
 
     def active_model(self) -> str | None:

@@ -11,12 +11,13 @@ from reward_server.errors import JudgeFailed
 from reward_server.scoring.scored import Scored, Unscored
 from reward_server.telemetry.metrics import Metrics
 from scenarios.library import Vault
+from scenarios.rubric_file import GIVEN
 
 Where = tuple[str, str]
 """Collection and scenario."""
 
 
-class Meter:
+class ScoringMeter:
     """Counts the outcomes of a server's scorer."""
 
     def __init__(self, vault: Vault, metrics: Metrics) -> None:
@@ -32,7 +33,9 @@ class Meter:
                 if isinstance(outcome.error, JudgeFailed):
                     self._metrics.judge_failures.labels(outcome.error.kind).inc()
             elif where is not None:
-                self._metrics.rewarded(*where, outcome.reward, outcome.scoring_version)
+                lent = self._vault.is_lent(*where)
+                # Labs may bring any number of rubrics: they are one on the page.
+                self._metrics.rewarded(*((GIVEN, GIVEN) if lent else where), outcome.reward, outcome.scoring_version)
                 if outcome.abstained:
                     self._count_abstentions(where, outcome.abstained)
 

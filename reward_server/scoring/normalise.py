@@ -26,7 +26,7 @@ SMALLEST_STD = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class WindowRange:
-    """Which earlier rewards a window takes in: those since a moment, or the last so many; both None is all."""
+    """Limits of a window of earlier rewards: those since a moment, or the last so many; both None is all."""
 
     spec: str
     since: datetime | None = None
@@ -53,7 +53,7 @@ def _parse(spec: str, index: int, now: datetime) -> WindowRange:
 
 
 def normalised(reward: float, n: int, mean: float, std: float) -> wire.Window:
-    """Where `reward` stands; `z` is null when fewer than two rewards are there or all are equal."""
+    """Compare `reward` with a window; `z` is null when fewer than two rewards are there or all are equal."""
     if n < 1:
         return wire.Window(z=None, mean=0.0, std=0.0, n=0)
     std = std if std > SMALLEST_STD else 0.0

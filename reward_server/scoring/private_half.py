@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from personas.case.compiled import CompiledTopic
-from personas.case.schema import Gate, Needs, Tier
+from personas.case.schema import Condition, Needs, Tier
 from scenarios.library import SealedScenario
 from scenarios.schema import Criterion
 
@@ -51,7 +51,7 @@ class PrivateHalf:
 
 
 def half_of(scenario: SealedScenario) -> PrivateHalf:
-    """What the author wrote."""
+    """The private half of a scenario, as its author wrote it."""
     case, rubric = scenario.case, scenario.secrets.rubric
     facts: dict[str, list[FactSheet]] = {tier.value: [] for tier in Tier}
     for topic in case.topics:
@@ -75,7 +75,7 @@ def _fact(topic: CompiledTopic) -> FactSheet:
     return FactSheet(topic.id, topic.answers or topic.says, topic.examples[:4], _conditions(topic.gate))
 
 
-def _conditions(gate: Gate) -> list[str]:
+def _conditions(gate: Condition) -> list[str]:
     found = [f"trust of {gate.rapport:g}"] if gate.rapport else []
     found += [f"after {_named(gate.requires)}"] if gate.requires else []
     return found + ([f"from turn {gate.after_turn + 1} on"] if gate.after_turn else [])

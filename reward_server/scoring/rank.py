@@ -20,6 +20,7 @@ from reward_server.llm.base import FailureKind
 from reward_server.scoring.aggregate import considered
 from reward_server.scoring.scored import Scored, Unscored, or_raise
 from reward_server.scoring.scorer import ScoreRequest
+from reward_server.scoring.variant import heard_in
 from reward_server.telemetry.metrics import Metrics
 from scenarios.library import Vault
 
@@ -29,7 +30,7 @@ LOCAL, LLM = "local", "llm"
 """By whom members are compared: each by its own reward, the rubric's unless judges are named; or all together."""
 
 
-class Scoring(Protocol):
+class MemberScorer(Protocol):
     """Scores each member alone."""
 
     async def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Unscored]:
@@ -51,7 +52,9 @@ class Ranking:
 class Ranker:
     """Ranks groups; holds nothing between them."""
 
-    def __init__(self, scorer: Scoring, vault: Vault, metrics: Metrics, group_judge: GroupJudge | None = None) -> None:
+    def __init__(
+        self, scorer: MemberScorer, vault: Vault, metrics: Metrics, group_judge: GroupJudge | None = None
+    ) -> None:
         self._scorer = scorer
         self._vault = vault
         self._metrics = metrics
@@ -84,7 +87,7 @@ class Ranker:
 
     async def _compare(self, judge: GroupJudge, shown: Mapping[str, ScoreRequest]) -> Mapping[str, float]:
         first = next(iter(shown.values()))
-        scenario = self._vault.open(first.collection, first.scenario)
+        scenario = heard_in(self._vault, first.collection, first.scenario, first.transcript)
         criteria = considered(scenario.secrets.rubric, first.config)
         group = {digest: member.transcript for digest, member in shown.items()}
         try:

@@ -1,4 +1,4 @@
-"""What scoring a transcript comes to: a reward with its reasons, or the reason why there is none.
+"""The outcome of scoring a transcript: a reward with its reasons, or the reason why there is none.
 
 Only `reward` and `scores` are for the agent's side. Everything else is the operator's.
 """
@@ -74,7 +74,7 @@ class Unscored:
 
     @property
     def message(self) -> str:
-        """What the caller may be told."""
+        """The message that the caller may be told."""
         return self.error.message
 
 

@@ -1,4 +1,4 @@
-"""What a key without full scores is told of a reward whose families it weights itself.
+"""Limits what a key without full scores is told of a reward whose families it weights itself.
 
 Rewards of many weightings, and of a conversation's beginnings, differ by single criteria: their points, families and
 triggers could be computed. So such a key is told a reward in steps of `STEP`, a dimension only where criteria of
@@ -28,8 +28,8 @@ PROBED = "rubric.probed"
 """In the audit log: a key asked for more weightings of a scenario than it may."""
 
 
-class Telling:
-    """What is told of rewards, and how many weightings there may be."""
+class WeightingDisclosure:
+    """Blurs rewards of a caller's own weightings, and limits how many weightings there may be."""
 
     def __init__(self, vault: Vault, weightings: Weightings, audit: AuditLog | None = None) -> None:
         self._vault = vault
@@ -71,7 +71,7 @@ class Telling:
 
 
 def is_narrowed(config: RewardConfig) -> bool:
-    """Whether the key that asks weights families itself and has no full scores."""
+    """True if the key that asks weights families itself and has no full scores."""
     who = asking()
     return who is not None and not who.full_scores and config.weights != PLAIN.weights
 

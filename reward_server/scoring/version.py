@@ -29,14 +29,16 @@ def scoring_version(
     temperaments: Mapping[str, Temperament],
     *,
     conversation_judges: Mapping[str, str] | None = None,
+    given: str = "",
 ) -> str:
     """`sv_`, 12 hexadecimal digits, and `_` with 8 more where there are judges of whole conversations.
 
-    `conversation_judges` are their versions by name, that of the active reward model too.
+    `conversation_judges` are their versions by name, that of the active reward model too. `given` is the digest of
+    a scenario that is not in the library: its rewards do not rest on the others.
     """
     parts = {
         "engine": engine_digest(),
-        "scenarios": library.digest,
+        "scenarios": given or library.digest,
         "temperaments": {slug: each.model_dump(mode="json") for slug, each in temperaments.items()},
         "reader": reader.version,
         "encoder": matcher.version,

@@ -19,7 +19,7 @@ from reward_server.api import docs, errors
 from reward_server.api.boundary import RequestBoundary
 from reward_server.api.context import Services
 from reward_server.api.edge import KnownHosts
-from reward_server.api.in_work import InWork
+from reward_server.api.in_work import RequestsInWork
 from reward_server.api.middleware import NO_TELEMETRY, App
 from reward_server.api.paths import PlainPaths
 from reward_server.api.routes import (
@@ -48,18 +48,18 @@ from reward_server.console import mounting as console
 from reward_server.llm.budget import Prices
 from reward_server.logs.logger import configure_logging, get_logger
 from reward_server.server.chores import own, purge, settle_heap, warm
-from reward_server.server.infrastructure import Given, Ground, ground_of
+from reward_server.server.infrastructure import BuildInputs, Infrastructure, build_infrastructure
 from reward_server.server.ports import Ports
 from reward_server.server.rehearsal import rehearse
-from reward_server.server.scoring import Scoring, load, scoring_of
+from reward_server.server.scoring import ScoringParts, load, scoring_of
 from reward_server.server.services import services_of
 from reward_server.settings import Settings
 from reward_server.telemetry.alerts.watch import alert_watch
 from reward_server.telemetry.loop_lag import LoopLag
 from reward_server.telemetry.metrics import Metrics
 from reward_server.telemetry.traces import Traces, traces_to
-from reward_server.webhooks.delivery import Deliverer
-from reward_server.webhooks.sender import Sender
+from reward_server.webhooks.delivery import WebhookDeliverer
+from reward_server.webhooks.sender import WebhookSender
 
 __all__ = ["Ports", "create_app"]
 
@@ -114,7 +114,7 @@ def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
     app.add_middleware(AtTheRoot, prefix=ors.PATH)
     app.add_middleware(PlainPaths, prefix=settings.path_prefix)
     app.add_middleware(KnownHosts, names=settings.host_names)
-    app.state.in_work = InWork()
+    app.state.in_work = RequestsInWork()
     app.state.path_prefix = settings.path_prefix
     app.add_middleware(
         RequestBoundary,
@@ -134,7 +134,7 @@ def _lifespan(
         configure_logging(settings.log_level, settings.log_format, ports.log_stream)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(asyncio.to_thread, traces.close)
-            app.state.services = await _start(stack, Given(settings, ports, metrics, traces))
+            app.state.services = await _start(stack, BuildInputs(settings, ports, metrics, traces))
             log.info("started", version=__version__, collections=len(app.state.services.catalog.collections))
             yield
             app.state.services = None
@@ -142,34 +142,34 @@ def _lifespan(
     return lifespan
 
 
-async def _start(stack: AsyncExitStack, given: Given) -> Services:
+async def _start(stack: AsyncExitStack, inputs: BuildInputs) -> Services:
     """Everything that is needed to serve, or an error that says what is missing."""
-    settings, ports, metrics = given.settings, given.ports, given.metrics
+    settings, ports, metrics = inputs.settings, inputs.ports, inputs.metrics
     if ports.turn is None:
         # First what may refuse to start: it shall say so at once.
-        ground = await ground_of(stack, given)
+        infrastructure = await build_infrastructure(stack, inputs)
         loaded = await load(stack, settings, ports, metrics)
     else:
         loaded = await load(stack, settings, ports, metrics)
-        await rehearse(stack, given, loaded)
+        await rehearse(stack, inputs, loaded)
         await ports.turn(stack)
-        ground = await ground_of(stack, given)
-    scoring = await scoring_of(stack, given, ground.store, loaded)
+        infrastructure = await build_infrastructure(stack, inputs)
+    scoring = await scoring_of(stack, inputs, infrastructure.store, loaded)
     # Before what scores is closed.
-    stack.push_async_callback(ground.outliving.drain, given.settings.drain_s)
-    loop_lag = LoopLag(given.metrics.loop_lag.set)
-    await _begin_chores(stack, given, ground, scoring, loop_lag)
-    return await services_of(stack, given, ground, scoring, loop_lag)
+    stack.push_async_callback(infrastructure.outliving.drain, inputs.settings.drain_s)
+    loop_lag = LoopLag(inputs.metrics.loop_lag.set)
+    await _begin_chores(stack, inputs, infrastructure, scoring, loop_lag)
+    return await services_of(stack, inputs, infrastructure, scoring, loop_lag)
 
 
 async def _begin_chores(
-    stack: AsyncExitStack, given: Given, ground: Ground, scoring: Scoring, loop_lag: LoopLag
+    stack: AsyncExitStack, inputs: BuildInputs, infrastructure: Infrastructure, scoring: ScoringParts, loop_lag: LoopLag
 ) -> None:
-    """What goes on beside the requests."""
-    settings, ports, metrics, store = given.settings, given.ports, given.metrics, ground.store
-    await own(stack, ground.usage.watch())
-    await own(stack, ground.key_uses.watch())
-    await own(stack, purge(store, ports.clock, ground.tenants, settings))
+    """Start the work that goes on beside the requests."""
+    settings, ports, metrics, store = inputs.settings, inputs.ports, inputs.metrics, infrastructure.store
+    await own(stack, infrastructure.usage.watch())
+    await own(stack, infrastructure.key_uses.watch())
+    await own(stack, purge(store, ports.clock, infrastructure.tenants, settings))
     await own(stack, loop_lag.watch())
     loop = asyncio.get_running_loop()
     metrics.watch(
@@ -181,9 +181,9 @@ async def _begin_chores(
     )
     if ports.own_process:
         await own(stack, alert_watch(settings, metrics).watch())
-        sender = Sender(private=settings.webhook_private_addresses, names=ground.names)
+        sender = WebhookSender(private=settings.webhook_private_addresses, names=infrastructure.names)
         stack.push_async_callback(sender.close)
-        await own(stack, Deliverer(store, sender, ground.pepper, ports.clock, metrics).run())
+        await own(stack, WebhookDeliverer(store, sender, infrastructure.pepper, ports.clock, metrics).run())
         if ports.turn is None:
             await own(stack, warm(scoring.library, scoring.reader, scoring.matcher, scoring.threads))
             settle_heap()

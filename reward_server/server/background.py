@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from reward_server.agents.play import Player
+from reward_server.agents.play import AgentPlayer
 from reward_server.api.body import CONVERSATION, off_the_loop, read_json, validate
 from reward_server.auth.key_ring import KeyRing
 from reward_server.clock import Clock
@@ -14,15 +14,15 @@ from reward_server.jobs.compare import CompareItems
 from reward_server.jobs.evaluate import EvaluateItems
 from reward_server.jobs.evaluate_agent import EvaluateAgentItems
 from reward_server.jobs.files import FileLimits
-from reward_server.jobs.kinds import Kind, LineReader
+from reward_server.jobs.kinds import JobKind, LineReader
 from reward_server.jobs.learning import (
     MOST_CALIBRATION_ROWS,
     MOST_TRAINING_ROWS,
-    Learning,
-    LearningItem,
+    FittingItem,
+    FittingKind,
 )
 from reward_server.jobs.rescore import RescoreItems
-from reward_server.jobs.worker import Pace, Worker
+from reward_server.jobs.worker import JobWorker, WorkerTimings
 from reward_server.limits.usage import UsageMeter
 from reward_server.scoring.scorer import Scorer
 from reward_server.settings import Settings
@@ -33,7 +33,7 @@ from reward_server.store.unit_of_work import UnitOfWork
 from reward_server.telemetry.metrics import Metrics
 from reward_server.training.item import RESUME, TrainingItem
 from reward_server.training.process import missing
-from reward_server.webhooks.events import Event, announce
+from reward_server.webhooks.events import WebhookEvent, announce
 from scenarios.library import Catalog
 from trainer_client.wire import MAX_TURNS
 
@@ -41,7 +41,7 @@ from trainer_client.wire import MAX_TURNS
 def job_kinds(
     *,
     evaluations: EvaluationService,
-    player: Player,
+    player: AgentPlayer,
     scorer: Scorer,
     catalog: Catalog,
     store: Store,
@@ -49,18 +49,18 @@ def job_kinds(
     clock: Clock,
     keys: KeyRing,
     serves: bool,
-) -> Mapping[str, Kind]:
+) -> Mapping[str, JobKind]:
     """All types of jobs that this process can do."""
     lines = line_reader()
-    training = Learning("train_reward_model", "training", "rm_*", settings.reward_models, MOST_TRAINING_ROWS)
-    fitting = Learning("calibrate", "calibration", "cal_*.json", settings.calibrations, MOST_CALIBRATION_ROWS)
-    runs: dict[str, Kind] = {}
+    training = FittingKind("train_reward_model", "training", "rm_*", settings.reward_models, MOST_TRAINING_ROWS)
+    fitting = FittingKind("calibrate", "calibration", "cal_*.json", settings.calibrations, MOST_CALIBRATION_ROWS)
+    runs: dict[str, JobKind] = {}
     # A worker has no address of its own that learners could play against.
     if settings.trains and missing() is None and (serves or settings.training_url is not None):
         runs[TRAIN_POLICY] = TrainingItem(store=store, settings=settings, clock=clock, keys=keys, url=settings.own_url)
     return {
         **runs,
-        **{each.errand: LearningItem(each, store, settings, clock) for each in (training, fitting)},
+        **{each.errand: FittingItem(each, store, settings, clock) for each in (training, fitting)},
         "evaluate": EvaluateItems(evaluations, catalog, lines),
         "compare": CompareItems(evaluations, catalog, lines, store),
         "evaluate_agent": EvaluateAgentItems(player, catalog, lines, store, clock),
@@ -74,16 +74,16 @@ def line_reader() -> LineReader:
 
 
 def file_limits(settings: Settings) -> FileLimits:
-    """What labs may store."""
+    """The limits on files of labs."""
     return FileLimits(int(settings.max_file_mb * 1_000_000), int(settings.max_stored_files_mb * 1_000_000))
 
 
 def workers_of(
-    *, store: Store, kinds: Mapping[str, Kind], clock: Clock, metrics: Metrics, settings: Settings, usage: UsageMeter
-) -> list[Worker]:
+    *, store: Store, kinds: Mapping[str, JobKind], clock: Clock, metrics: Metrics, settings: Settings, usage: UsageMeter
+) -> list[JobWorker]:
     """The workers of this process: those for trainings, runs and agents keep no other items waiting."""
-    pace = Pace(lease_s=settings.job_lease_s, slice_deadline_s=settings.batch_deadline_s)
-    of_a_game = Pace(lease_s=settings.job_lease_s, slice_deadline_s=MAX_TURNS * settings.agent_deadline_s)
+    pace = WorkerTimings(lease_s=settings.job_lease_s, slice_deadline_s=settings.batch_deadline_s)
+    of_a_game = WorkerTimings(lease_s=settings.job_lease_s, slice_deadline_s=MAX_TURNS * settings.agent_deadline_s)
 
     async def end_run(unit: UnitOfWork, job: JobRow) -> None:
         """Tell of a run, and end it where others than its kind ended the job: all of its workers were lost, say."""
@@ -93,7 +93,7 @@ def workers_of(
         if run is not None:
             told = {"training_run_id": run.training_run_id, "status": run.status.value, "step": run.step}
             told |= {} if run.error is None else {"error": run.error}
-            await announce(unit, job.lab_id, Event.TRAINING_RUN_FINISHED, told, clock.now())
+            await announce(unit, job.lab_id, WebhookEvent.TRAINING_RUN_FINISHED, told, clock.now())
 
     async def tell(unit: UnitOfWork, job: JobRow) -> None:
         if job.type == TRAIN_POLICY:
@@ -103,19 +103,19 @@ def workers_of(
         told |= {"done": job.done, "failed": job.failed, "dead": job.dead}
         if job.error is not None:
             told["error"] = job.error
-        await announce(unit, job.lab_id, Event.JOB_FINISHED, told, clock.now())
+        await announce(unit, job.lab_id, WebhookEvent.JOB_FINISHED, told, clock.now())
 
     of_agents = {name: kind for name, kind in kinds.items() if isinstance(kind, EvaluateAgentItems)}
     of_runs = {name: kind for name, kind in kinds.items() if name == TRAIN_POLICY}
     of_files = {name: kind for name, kind in kinds.items() if kind.whole is not None and name not in of_runs}
     apart = {*of_agents, *of_files, *of_runs}
     of_lines = {name: kind for name, kind in kinds.items() if name not in apart}
-    known: list[tuple[Mapping[str, Kind], Pace]] = [(of_lines, pace)] * settings.job_workers
+    known: list[tuple[Mapping[str, JobKind], WorkerTimings]] = [(of_lines, pace)] * settings.job_workers
     if settings.job_workers:
         known += [(of_files, pace)] * settings.training_workers + [(of_agents, of_a_game)] * settings.agent_workers
         known += [(of_runs, pace)] * settings.training_run_workers if of_runs else []
     return [
-        Worker(store=store, kinds=each, clock=clock, metrics=metrics, pace=its, usage=usage, finished=[tell])
+        JobWorker(store=store, kinds=each, clock=clock, metrics=metrics, pace=its, usage=usage, finished=[tell])
         for each, its in known
     ]
 
@@ -123,7 +123,7 @@ def workers_of(
 class Workers:
     """The workers of this process; they share nothing but the database."""
 
-    def __init__(self, each: list[Worker]) -> None:
+    def __init__(self, each: list[JobWorker]) -> None:
         self.each = each
 
     def wake(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 
-from reward_server.auth.tokens import Issuer, Tokens
+from reward_server.auth.tokens import Issuer, TokenVerifier
 from reward_server.clock import Clock
 from reward_server.errors import ConfigurationError
 from reward_server.server.chores import own
@@ -16,17 +16,17 @@ from reward_server.store.store import Store
 from reward_server.telemetry.metrics import Metrics
 
 
-def tokens_of(settings: Settings, store: Store, clock: Clock) -> Tokens | None:
+def tokens_of(settings: Settings, store: Store, clock: Clock) -> TokenVerifier | None:
     """Tokens of an issuer that the operator trusts, if there is one."""
     if settings.jwt_issuer is None or settings.jwt_audience is None or settings.jwt_key is None:
         return None
-    return Tokens(
+    return TokenVerifier(
         Issuer.of(settings.jwt_issuer, settings.jwt_audience, settings.jwt_key.get_secret_value()), store, clock
     )
 
 
 async def shared_of(stack: AsyncExitStack, settings: Settings, metrics: Metrics) -> Shared:
-    """What replicas share; a Redis that is lost from the start is only said, as one that is lost later."""
+    """Build what replicas share; a Redis that is lost from the start is only said, as one that is lost later."""
     if settings.redis_url is None:
         return Shared.local()
     url, deadline_s = settings.redis_url.get_secret_value(), settings.redis_deadline_s
@@ -41,7 +41,7 @@ async def shared_of(stack: AsyncExitStack, settings: Settings, metrics: Metrics)
 
 
 def may_be_open(settings: Settings, *, keyless: bool) -> bool:
-    """Whether calls need no key: on loopback while there is none, and no tokens are taken.
+    """True if calls need no key: on loopback while there is none, and no tokens are taken.
 
     Elsewhere a server without keys does not start.
     """

@@ -1,4 +1,4 @@
-"""What a server does besides answering: it forgets what is too old, warms its caches and settles its heap."""
+"""Chores of a server: it forgets what is too old, warms its caches and settles its heap."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _steps(
     compare: Callable[[Sequence[str]], None] | None,
     recall: Callable[[CompiledCase], None] | None,
 ) -> Iterator[Callable[[], None]]:
-    """What there is to encode, a little at a time."""
+    """The steps of encoding, a little at a time."""
     scenarios = [library.vault.open(*name) for name in library.vault.names()]
     for scenario in scenarios:
         if read is not None:
@@ -140,7 +140,7 @@ def _steps(
 
 
 def _anchors(scenario: SealedScenario) -> Iterator[Sequence[str]]:
-    """What sentences of conversations are compared with: wordings of the case, and exemplars of its judges."""
+    """The texts that conversations are compared with: wordings of the case, and exemplars of its judges."""
     yield scenario.case.wordings
     for check in (check for criterion in scenario.secrets.rubric.criteria for check in criterion.checks):
         if check.similar is not None:

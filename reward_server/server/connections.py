@@ -1,4 +1,4 @@
-"""Who may be connected: bounds open connections, per address and in all, and hangs up on those that do not read.
+"""Bounds open connections, per address and in all, and hangs up on clients that do not read.
 
 It knows no keys: all of this happens before a request is read. Where there is no place left, the newcomer takes that
 of the connection which was idle, silent or unread for longest, so that whoever fills the server with such connections
@@ -26,20 +26,20 @@ MOST_UNREAD_BYTES = 64_000_000
 """Of all answers that wait for slow readers together; beyond, the one that waits longest is given up."""
 
 
-class Connection(Protocol):
-    """What is looked at of a connection."""
+class OpenConnection(Protocol):
+    """The properties of a connection that are looked at."""
 
     @property
     def address(self) -> str:
-        """Where it comes from, without the port."""
+        """The address it comes from, without the port."""
 
     @property
     def is_answering(self) -> bool:
-        """Whether a request of a lab is being worked on, and its answer is not just waiting to be read."""
+        """True if a request of a lab is being worked on, and its answer is not just waiting to be read."""
 
     @property
     def unread_bytes(self) -> int:
-        """What was written and is not read yet, beyond what the system holds."""
+        """Bytes that were written and are not read yet, beyond what the system holds."""
 
     def hang_up(self) -> None:
         """End it at once; what was not read is lost."""
@@ -47,7 +47,7 @@ class Connection(Protocol):
 
 @dataclass(slots=True)
 class _Unread:
-    """How much of an answer was not read, and since when."""
+    """The part of an answer that was not read, and since when."""
 
     size: int
     since: float
@@ -61,16 +61,16 @@ class Connections:
     most_per_address: int = MOST_PER_ADDRESS
     write_deadline_s: float = WRITE_DEADLINE_S
     monotonic: Callable[[], float] = time.monotonic
-    _of: dict[str, dict[Connection, None]] = field(default_factory=dict)
+    _of: dict[str, dict[OpenConnection, None]] = field(default_factory=dict)
     """By address (of IPv6 the network of a host), those that were quiet for longest first."""
-    _unread: dict[Connection, _Unread] = field(default_factory=dict)
+    _unread: dict[OpenConnection, _Unread] = field(default_factory=dict)
     _count: int = 0
     _sweep: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return self._count
 
-    def enter(self, newcomer: Connection) -> bool:
+    def enter(self, newcomer: OpenConnection) -> bool:
         """Let a connection in, if need be in the place of another; False where all are being answered."""
         network = network_of(newcomer.address)
         own = self._of.get(network, {})
@@ -84,7 +84,7 @@ class Connections:
             self._sweep_later()
         return True
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: OpenConnection) -> None:
         """A connection ended; one that was never let in, or left before, is no matter."""
         network = network_of(connection.address)
         own = self._of.get(network, {})
@@ -95,20 +95,20 @@ class Connections:
                 del self._of[network]
         self._unread.pop(connection, None)
 
-    def stirs(self, connection: Connection) -> None:
+    def stirs(self, connection: OpenConnection) -> None:
         """It sent a request, or was answered: it is the last now to lose its place."""
         own = self._of.get(network_of(connection.address), {})
         if connection in own:
             del own[connection]
             own[connection] = None
 
-    def waits(self, connection: Connection) -> None:
+    def waits(self, connection: OpenConnection) -> None:
         """It does not read as fast as it is written to."""
         self._unread.setdefault(connection, _Unread(connection.unread_bytes, self.monotonic()))
         while len(self._unread) > 1 and sum(each.unread_bytes for each in self._unread) > MOST_UNREAD_BYTES:
             self._drop(next(iter(self._unread)))
 
-    def reads(self, connection: Connection) -> None:
+    def reads(self, connection: OpenConnection) -> None:
         """It caught up."""
         self._unread.pop(connection, None)
 
@@ -128,14 +128,14 @@ class Connections:
             else:
                 seen.size, seen.since = size, now
 
-    def _evict(self, candidates: dict[Connection, None]) -> bool:
+    def _evict(self, candidates: dict[OpenConnection, None]) -> bool:
         for connection in candidates:
             if not connection.is_answering:
                 self._drop(connection)
                 return True
         return False
 
-    def _drop(self, connection: Connection) -> None:
+    def _drop(self, connection: OpenConnection) -> None:
         # Counted out here: the loop reports the end of a connection later.
         self.leave(connection)
         connection.hang_up()

@@ -1,4 +1,4 @@
-"""What scores: the matcher on the text encoder, the panel of judges, and the scorer on both.
+"""Builds the parts that score: the matcher on the text encoder, the panel of judges, and the scorer on both.
 
 The server and the offline commands build their scorer here, so that a transcript gets the same number from all
 of them. Importing this module loads no model.
@@ -24,7 +24,7 @@ from reward_server.clock import Clock
 from reward_server.decisions.model import DecisionModel
 from reward_server.decisions.questions import Decider
 from reward_server.errors import ConfigurationError, ScenarioError
-from reward_server.judges.base import AskedJudge, ComputedJudge
+from reward_server.judges.base import ComputedJudge, RemoteJudge
 from reward_server.judges.decided import DecisionJudge
 from reward_server.judges.decided_pair import DecidedPairs
 from reward_server.judges.estimate import CLASSIFIER, REWARD_MODEL, ConversationJudge
@@ -38,7 +38,7 @@ from reward_server.judges.state import StateJudge
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import LanguageModel
 from reward_server.llm.budget import Ledger
-from reward_server.llm.caller import Meter
+from reward_server.llm.caller import CallMeter
 from reward_server.scoring.lineage import Lineage
 from reward_server.scoring.scorer import Scorer
 from reward_server.settings import Settings
@@ -53,7 +53,7 @@ def load_scenarios(root: Path | None) -> Library:
     """The scenarios below `root` (default: the packaged ones, read once); `ScenarioError` names file and line."""
     try:
         return _packaged() if root is None else load_library(root)
-    except scenarios.yamlfile.ScenarioError as error:
+    except scenarios.yamlfile.ScenarioFileError as error:
         raise ScenarioError(str(error)) from None
 
 
@@ -116,7 +116,7 @@ def deciders_of(
     kept: VerdictCache,
     ledger: Ledger | None = None,
     *,
-    meter: Meter | None = None,
+    meter: CallMeter | None = None,
     clock: Clock | None = None,
 ) -> Deciders:
     """The decision models that the reader and the judges ask; `ConfigurationError` where one cannot be used."""
@@ -137,7 +137,7 @@ def reader_of(
     decider: Decider | None,
     fell_back: Callable[[str], None] = lambda kind: None,
 ) -> Reader:
-    """Who reads agent turns for personas and scoring; called on the event loop, where a decision model is asked.
+    """The reader of agent turns for personas and scoring; called on the event loop, where a decision model is asked.
 
     Raises:
         ConfigurationError: a decision model shall read, and there is no event loop to ask it on.
@@ -162,10 +162,10 @@ def _no_reward_model() -> ConversationJudge | None:
 
 
 @dataclass(frozen=True)
-class Guests:
+class ExtraJudges:
     """The judges besides the embedded ones."""
 
-    asked: tuple[AskedJudge, ...] = ()
+    asked: tuple[RemoteJudge, ...] = ()
     plugins: Plugins = NO_PLUGINS
     classifier: ConversationJudge | None = None
     reward_model: Callable[[], ConversationJudge | None] = _no_reward_model
@@ -177,7 +177,7 @@ class Guests:
         return {**self.plugins.conversation, **{name: judge for name, judge in own.items() if judge is not None}}
 
 
-NO_GUESTS = Guests()
+NO_GUESTS = ExtraJudges()
 
 
 def asked_judges(
@@ -186,7 +186,7 @@ def asked_judges(
     verdicts: VerdictCache,
     reader: Reader,
     decider: Decider | None = None,
-) -> tuple[AskedJudge, ...]:
+) -> tuple[RemoteJudge, ...]:
     """The judge of `judge` criteria: a decision model, or else a language model, if there is one."""
     if decider is not None:
         return (DecisionJudge(decider, settings.decisions_threshold, reader),)
@@ -196,14 +196,14 @@ def asked_judges(
 def pair_judge(
     model: LanguageModel | None, verdicts: VerdictCache, reader: Reader, decider: Decider | None = None
 ) -> PairwiseJudge | DecidedPairs | None:
-    """Who says which of two conversations is better, if anybody can be asked."""
+    """The judge that compares two conversations, if anybody can be asked."""
     if decider is not None:
         return DecidedPairs(decider, reader)
     return None if model is None else PairwiseJudge(model, verdicts, reader)
 
 
 def build_scorer(
-    library: Library, matcher: Matcher, reader: Reader, threads: Executor, guests: Guests = NO_GUESTS
+    library: Library, matcher: Matcher, reader: Reader, threads: Executor, guests: ExtraJudges = NO_GUESTS
 ) -> Scorer:
     """The scorer with the embedded judges and the guests."""
     computed: list[ComputedJudge] = [StateJudge(), RuleJudge(), LocalJudge(matcher), *guests.plugins.computed]
@@ -241,14 +241,14 @@ def reward_model_service(
 
 
 @dataclass(frozen=True)
-class Present:
-    """What rewards of a server rest on at this moment."""
+class CurrentScoring:
+    """The parts that rewards of a server rest on at this moment."""
 
     scoring_version: str
     lineage: Lineage
 
 
-async def present(settings: Settings) -> Present:
+async def present(settings: Settings) -> CurrentScoring:
     """That of a server with these settings and this data folder; `LabsError` where none would start."""
     from reward_server.llm.build import language_model
 
@@ -257,7 +257,7 @@ async def present(settings: Settings) -> Present:
     try:
         with offline_engine(settings, library, model=model) as engine:
             lineage = Lineage(library.vault, engine.guests.conversation_judges)
-            return Present(engine.scorer.scoring_version, lineage)
+            return CurrentScoring(engine.scorer.scoring_version, lineage)
     finally:
         if model is not None:
             await model.close()
@@ -275,7 +275,7 @@ class OfflineEngine:
     matcher: Matcher
     reader: Reader
     scorer: Scorer
-    guests: Guests
+    guests: ExtraJudges
     pairs: PairwiseJudge | DecidedPairs | None = None
     """Who compares two conversations, if anybody can be asked."""
 
@@ -297,7 +297,7 @@ def offline_engine(
     reader = reader or reader_of(settings, load_reader(settings), deciders.reader)
     asked = asked_judges(model, settings, verdicts, reader, deciders.judges)
     learned = reward_model_service(settings, matcher=matcher).active
-    guests = Guests(
+    guests = ExtraJudges(
         asked=asked,
         plugins=load_plugins(settings.plugin_names),
         classifier=classifier_judge(settings, matcher),

@@ -21,7 +21,7 @@ from reward_server.errors import InvalidRequest, LabsError, Overloaded
 from reward_server.ids import new_request_id
 from reward_server.server.connections import Connections
 from reward_server.server.socket_protocol import BoundedSocketProtocol
-from reward_server.server.upgrade_ignoring_parser import DeafParser
+from reward_server.server.upgrade_ignoring_parser import UpgradeIgnoringParser
 
 MAX_HEAD_BYTES = 64 * 1024
 """Of a request line and headers; what arrives in their first packet is not counted."""
@@ -43,25 +43,25 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def __init__(self, *given: Any, connections: Connections | None = None, **named: Any) -> None:
         super().__init__(*given, **named)
-        self.parser: DeafParser = DeafParser(self)  # type: ignore[assignment]
+        self.parser: UpgradeIgnoringParser = UpgradeIgnoringParser(self)  # type: ignore[assignment]
         self._all = Connections() if connections is None else connections
         self._is_unread = False
 
     @property
     def address(self) -> str:
-        """Where it comes from, without the port."""
+        """The address it comes from, without the port."""
         return self.client[0] if self.client else UNKNOWN_ADDRESS
 
     @property
     def is_answering(self) -> bool:
-        """Whether a request of a lab is being worked on, and its answer is not just waiting to be read."""
+        """True if a request of a lab is being worked on, and its answer is not just waiting to be read."""
         if self.cycle is None or self.cycle.response_complete or self._is_unread:
             return False
         return bool(self.cycle.scope["state"].get(ADMITTED))
 
     @property
     def unread_bytes(self) -> int:
-        """What was written and is not read yet, beyond what the system holds."""
+        """Bytes that were written and are not read yet, beyond what the system holds."""
         return self.transport.get_write_buffer_size()
 
     def hang_up(self) -> None:
@@ -134,7 +134,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._refuse(400, InvalidRequest(msg))
 
     def _should_upgrade(self) -> bool:
-        """Whether this is a handshake for a path that has WebSockets."""
+        """True if this is a handshake for a path that has WebSockets."""
         if self.ws_protocol_class is None or not self.url.partition(b"?")[0].rstrip(b"/").endswith(SOCKETS):
             return False
         return self.scope["method"] == "GET" and self._get_upgrade() == b"websocket"

@@ -1,4 +1,4 @@
-"""Builds what everything else stands on: the store, who may ask, and what is remembered of their requests."""
+"""Builds the infrastructure of a server: the store, keys and tenants, and what replicas share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 
 from reward_server.auth.actor import SERVER_START
 from reward_server.auth.audit import AuditLog
-from reward_server.auth.idempotency import Idempotency, Outliving
+from reward_server.auth.idempotency import DetachedWork, Idempotency
 from reward_server.auth.key_ring import KeyRing
 from reward_server.auth.key_uses import KeyUses
 from reward_server.auth.lab import DEVELOPMENT_LAB
@@ -26,12 +26,12 @@ from reward_server.store.occupancy import occupied
 from reward_server.store.store import Store
 from reward_server.telemetry.metrics import Metrics
 from reward_server.telemetry.traces import Traces
-from reward_server.webhooks.names import Names
+from reward_server.webhooks.names import NameLookups
 
 
 @dataclass(frozen=True)
-class Given:
-    """What a server is built from."""
+class BuildInputs:
+    """Settings, ports, metrics and traces that a server is built from."""
 
     settings: Settings
     ports: Ports
@@ -40,8 +40,8 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Ground:
-    """What everything else stands on."""
+class Infrastructure:
+    """The parts that services are built on: store, keys, tenants, usage, what replicas share."""
 
     store: Store
     pepper: bytes
@@ -52,30 +52,30 @@ class Ground:
     usage: UsageMeter
     key_uses: KeyUses
     audit: AuditLog
-    outliving: Outliving
+    outliving: DetachedWork
     idempotency: Idempotency
-    names: Names = field(default_factory=Names)
+    names: NameLookups = field(default_factory=NameLookups)
     """What labs give is looked up here alone."""
 
 
-async def ground_of(stack: AsyncExitStack, given: Given) -> Ground:
-    """Open the store and build what stands on it alone, or raise an error that says what is missing."""
-    settings, clock = given.settings, given.ports.clock
-    store = await _opened_store(stack, given)
+async def build_infrastructure(stack: AsyncExitStack, inputs: BuildInputs) -> Infrastructure:
+    """Open the store and build the parts that need nothing else, or raise an error that says what is missing."""
+    settings, clock = inputs.settings, inputs.ports.clock
+    store = await _opened_store(stack, inputs)
     pepper = await asyncio.to_thread(pepper_of, settings)
-    shared = await shared_of(stack, settings, given.metrics)
+    shared = await shared_of(stack, settings, inputs.metrics)
     keys = KeyRing(store, clock, pepper, events=shared.events)
-    open_access = await _require_safe(given, keys)
+    open_access = await _require_safe(inputs, keys)
     tenants = Tenants(store, clock, shared.events, settings.folders_of)
     if open_access:
         # Whoever calls without a key is a lab like any other: it can be listed, and its data deleted.
         await tenants.ensure(DEVELOPMENT_LAB.lab_id, by=SERVER_START)
-    outliving = Outliving(settings.batch_deadline_s)
+    outliving = DetachedWork(settings.batch_deadline_s)
     usage = UsageMeter(store, clock)
     stack.push_async_callback(usage.flush)
     key_uses = KeyUses(store, clock)
     stack.push_async_callback(key_uses.flush)
-    return Ground(
+    return Infrastructure(
         store=store,
         pepper=pepper,
         shared=shared,
@@ -90,19 +90,19 @@ async def ground_of(stack: AsyncExitStack, given: Given) -> Ground:
     )
 
 
-async def _opened_store(stack: AsyncExitStack, given: Given) -> Store:
+async def _opened_store(stack: AsyncExitStack, inputs: BuildInputs) -> Store:
     """The database, for an SQLite file nobody else's, and migrated: not under a server that runs."""
-    if given.ports.serves and given.ports.turn is None:
-        stack.enter_context(occupied(given.settings.database))
-    await migrate(given.settings.database)
-    store = await Store.open(given.settings.database)
+    if inputs.ports.serves and inputs.ports.turn is None:
+        stack.enter_context(occupied(inputs.settings.database))
+    await migrate(inputs.settings.database)
+    store = await Store.open(inputs.settings.database)
     stack.push_async_callback(store.close)
     return store
 
 
-async def _require_safe(given: Given, keys: KeyRing) -> bool:
-    """Whether calls need no key; an error where that, or anything else, is too weak."""
-    settings, serves = given.settings, given.ports.serves
+async def _require_safe(inputs: BuildInputs, keys: KeyRing) -> bool:
+    """True if calls need no key; an error where that, or anything else, is too weak."""
+    settings, serves = inputs.settings, inputs.ports.serves
     await keys.note_pepper()
     keyless = await keys.is_empty()
     await asyncio.to_thread(partial(require_strong, settings, keyless=keyless and serves))

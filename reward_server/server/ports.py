@@ -1,4 +1,4 @@
-"""What a server is built with besides its settings: the real thing, or what tests hand in."""
+"""Ports of a server, built in beside its settings: the real thing, or what tests hand in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from personas.reading.reader import Reader
 from reward_server.clock import Clock, SystemClock
 from reward_server.llm.base import LanguageModel
 from reward_server.scoring.scorer import Scorer
-from reward_server.server.engine import Guests, build_scorer
+from reward_server.server.engine import ExtraJudges, build_scorer
 from reward_server.telemetry.traces import Traces
 from scenarios.library import Library
 
@@ -25,7 +25,7 @@ def _random_seed() -> int:
 
 @dataclass(frozen=True)
 class Ports:
-    """What tests hand in; None means the real thing."""
+    """Replacements that tests hand in; None means the real thing."""
 
     clock: Clock = field(default_factory=SystemClock)
     new_seed: Callable[[], int] = _random_seed
@@ -33,7 +33,7 @@ class Ports:
     reader: Reader | None = None
     library: Library | None = None
     language_model: LanguageModel | None = None
-    build_scorer: Callable[[Library, Matcher, Reader, Executor, Guests], Scorer] = build_scorer
+    build_scorer: Callable[[Library, Matcher, Reader, Executor, ExtraJudges], Scorer] = build_scorer
     log_stream: TextIO | None = None
     serves: bool = True
     """Whether it answers requests; else it only does jobs, and others may use its database."""

@@ -28,13 +28,13 @@ from reward_server.llm.durable import StoredLedger, StoredVerdicts
 from reward_server.logs.logger import get_logger
 from reward_server.reward_models.service import RewardModelService
 from reward_server.scoring.lineage import Lineage
-from reward_server.scoring.metering import Meter
+from reward_server.scoring.metering import ScoringMeter
 from reward_server.scoring.scorer import Scorer
-from reward_server.scoring.telling import Telling
+from reward_server.scoring.telling import WeightingDisclosure
 from reward_server.scoring.tie_breaker import PairJudge
 from reward_server.server.engine import (
     Deciders,
-    Guests,
+    ExtraJudges,
     asked_judges,
     deciders_of,
     load_matcher,
@@ -44,7 +44,7 @@ from reward_server.server.engine import (
     reader_of,
     reward_model_service,
 )
-from reward_server.server.infrastructure import Given
+from reward_server.server.infrastructure import BuildInputs
 from reward_server.server.ports import Ports
 from reward_server.settings import Settings
 from reward_server.store.store import Store
@@ -58,8 +58,8 @@ log = get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class Scoring:
-    """What scores, and what it is made of."""
+class ScoringParts:
+    """The scorer, and the parts that it is made of."""
 
     library: Library
     matcher: Matcher
@@ -81,8 +81,8 @@ class Scoring:
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """What takes seconds to load and rests on no database."""
+class LoadedModels:
+    """Parts that take seconds to load and rest on no database."""
 
     library: Library
     matcher: Matcher
@@ -93,7 +93,7 @@ class Loaded:
     classifier: ConversationJudge | None
 
 
-async def load(stack: AsyncExitStack, settings: Settings, ports: Ports, metrics: Metrics) -> Loaded:
+async def load(stack: AsyncExitStack, settings: Settings, ports: Ports, metrics: Metrics) -> LoadedModels:
     """Scenarios, encoders, the active reward model, plug-ins and the classifier."""
     batcher = MicroBatcher(usable(settings.scoring_threads))
     stack.push_async_callback(asyncio.to_thread, batcher.close)
@@ -102,7 +102,7 @@ async def load(stack: AsyncExitStack, settings: Settings, ports: Ports, metrics:
     stack.callback(threads.shutdown, cancel_futures=True)
     learned = reward_model_service(settings, batcher, matcher, lab_at_work)
     await learned.current()
-    return Loaded(
+    return LoadedModels(
         library=library,
         matcher=matcher,
         reader=reader,
@@ -113,37 +113,39 @@ async def load(stack: AsyncExitStack, settings: Settings, ports: Ports, metrics:
     )
 
 
-async def scoring_of(stack: AsyncExitStack, given: Given, store: Store, loaded: Loaded) -> Scoring:
+async def scoring_of(stack: AsyncExitStack, inputs: BuildInputs, store: Store, loaded: LoadedModels) -> ScoringParts:
     """Judges on what was loaded, and the scorer on all of them."""
-    settings, ports, metrics = given.settings, given.ports, given.metrics
+    settings, ports, metrics = inputs.settings, inputs.ports, inputs.metrics
     library, matcher, reader, threads = loaded.library, loaded.matcher, loaded.reader, loaded.threads
     model = await _language_model(stack, settings, ports, store, metrics)
     verdicts = VerdictCache(StoredVerdicts(store, ports.clock))
-    deciders = await _deciders(stack, given, store, matcher, verdicts)
+    deciders = await _deciders(stack, inputs, store, matcher, verdicts)
     if isinstance(reader, LocalReader):
         reader = reader_of(settings, reader, deciders.reader, metrics.llm.reader_fell_back)
     # Another one may have been activated since it was loaded.
     await loaded.learned.current()
-    guests = Guests(
+    guests = ExtraJudges(
         asked=asked_judges(model, settings, verdicts, reader, deciders.judges),
         plugins=loaded.plugins,
         classifier=loaded.classifier,
         reward_model=lambda: loaded.learned.at_hand,
     )
     scorer = ports.build_scorer(library, matcher, reader, threads, guests)
-    scorer.meter = Meter(library.vault, metrics)
-    scorer.telling = Telling(library.vault, Weightings(settings.weightings_per_day), AuditLog(store, ports.clock))
+    scorer.meter = ScoringMeter(library.vault, metrics)
+    scorer.telling = WeightingDisclosure(
+        library.vault, Weightings(settings.weightings_per_day), AuditLog(store, ports.clock)
+    )
     lineage = Lineage(library.vault, guests.conversation_judges)
     pairs = pair_judge(model, verdicts, reader, deciders.judges)
-    return Scoring(library, matcher, reader, threads, model, verdicts, loaded.learned, scorer, lineage, pairs)
+    return ScoringParts(library, matcher, reader, threads, model, verdicts, loaded.learned, scorer, lineage, pairs)
 
 
 async def _deciders(
-    stack: AsyncExitStack, given: Given, store: Store, matcher: Matcher, verdicts: VerdictCache
+    stack: AsyncExitStack, inputs: BuildInputs, store: Store, matcher: Matcher, verdicts: VerdictCache
 ) -> Deciders:
     """The decision models; an SDK takes a second to import, so that is done off the loop."""
-    make = partial(deciders_of, meter=given.metrics.llm, clock=given.ports.clock)
-    deciders = await asyncio.to_thread(make, given.settings, matcher, verdicts, StoredLedger(store))
+    make = partial(deciders_of, meter=inputs.metrics.llm, clock=inputs.ports.clock)
+    deciders = await asyncio.to_thread(make, inputs.settings, matcher, verdicts, StoredLedger(store))
     stack.push_async_callback(deciders.close)
     for use, each in (("reader", deciders.reader), ("judges", deciders.judges)):
         if each is not None:
@@ -174,7 +176,7 @@ async def _knowledge(
 async def _language_model(
     stack: AsyncExitStack, settings: Settings, ports: Ports, store: Store, metrics: Metrics
 ) -> LanguageModel | None:
-    """Who LLM judges ask; an SDK takes a second to import, so that is done off the loop."""
+    """The language model that LLM judges ask; an SDK takes a second to import, so that is done off the loop."""
     if ports.language_model is not None:
         return ports.language_model
     ledger = StoredLedger(store)
@@ -186,7 +188,7 @@ async def _language_model(
 
 
 def wording_of(model: LanguageModel | None, settings: Settings, metrics: Metrics) -> Wording | None:
-    """Who words what personas say, if not their templates."""
+    """The model that words what personas say, if not their templates."""
     if model is None or settings.persona_wording == "templates":
         return None
     return Wording(model, metrics, min(settings.llm_deadline_s, WORDING_SHARE * settings.request_deadline_s))

@@ -9,38 +9,39 @@ from dataclasses import dataclass
 from personas.case.library import load_temperaments
 from reward_server.agents.endpoint import Endpoints
 from reward_server.agents.leaderboard import Leaderboard
-from reward_server.agents.play import Player
+from reward_server.agents.play import AgentPlayer
 from reward_server.agents.sealing import Sealer
 from reward_server.agents.service import AgentService
 from reward_server.api.auth import Gatekeeper
 from reward_server.api.context import Services
 from reward_server.api.cursor import CursorCodec
-from reward_server.api.readiness import OK, Readiness
+from reward_server.api.readiness import OK, ReadinessChecks
 from reward_server.episodes.service import EpisodeService
-from reward_server.episodes.stage import Stage
+from reward_server.episodes.stage import PersonaStage
 from reward_server.evaluations.calibrated import Calibrator
 from reward_server.evaluations.drift import DriftService
 from reward_server.evaluations.ranking import RankingService
 from reward_server.evaluations.service import EvaluationService
 from reward_server.jobs.files import FileService
-from reward_server.jobs.kinds import Kind
+from reward_server.jobs.kinds import JobKind
 from reward_server.jobs.service import JobService
-from reward_server.judges.ruler import Ruler
+from reward_server.judges.ruler import LlmGroupJudge
 from reward_server.limits.compute_budget import ComputeBudget
-from reward_server.limits.concurrency_limit import LabPlaces
+from reward_server.limits.concurrency_limit import LabConcurrencyLimit
 from reward_server.limits.connections import OpenConnections
 from reward_server.limits.fair_threads import lab_at_work
 from reward_server.limits.storage import StorageQuota
 from reward_server.preferences.service import PreferenceService
 from reward_server.reward_models.calibration import CalibrationShelf
+from reward_server.scoring.given import GivenRubrics
 from reward_server.scoring.insight import Insights
 from reward_server.scoring.rank import Ranker
 from reward_server.scoring.tie_breaker import TieBreaker
 from reward_server.server.background import Workers, file_limits, job_kinds, workers_of
 from reward_server.server.callers import tokens_of
 from reward_server.server.chores import own
-from reward_server.server.infrastructure import Given, Ground
-from reward_server.server.scoring import Scoring, wording_of
+from reward_server.server.infrastructure import BuildInputs, Infrastructure
+from reward_server.server.scoring import ScoringParts, wording_of
 from reward_server.shared_state.events import DATA_DELETED
 from reward_server.shared_state.redis_link import RedisLink
 from reward_server.store.store import Store
@@ -51,11 +52,12 @@ from reward_server.webhooks.service import WebhookService
 
 
 async def services_of(
-    stack: AsyncExitStack, given: Given, ground: Ground, scoring: Scoring, loop_lag: LoopLag
+    stack: AsyncExitStack, inputs: BuildInputs, infrastructure: Infrastructure, scoring: ScoringParts, loop_lag: LoopLag
 ) -> Services:
     """All that the routes call."""
-    settings, clock, metrics, store = given.settings, given.ports.clock, given.metrics, ground.store
-    catalog, idempotency = scoring.library.catalog, ground.idempotency
+    settings, clock, metrics, store = inputs.settings, inputs.ports.clock, inputs.metrics, infrastructure.store
+    catalog, idempotency = scoring.library.catalog, infrastructure.idempotency
+    rubrics = GivenRubrics(scoring.scorer)
     shelf = CalibrationShelf(settings.calibrations, lab_at_work)
     evaluations = EvaluationService(
         store=store,
@@ -65,37 +67,38 @@ async def services_of(
         clock=clock,
         metrics=metrics,
         calibrator=Calibrator(shelf, scoring.lineage),
+        rubrics=rubrics,
         tie_breaker=_tie_breaker(scoring, metrics),
     )
-    episodes = _episodes(given, ground, scoring)
-    agents = _agents(stack, given, ground, scoring)
+    episodes = _episodes(inputs, infrastructure, scoring)
+    agents = _agents(stack, inputs, infrastructure, scoring)
     kinds = job_kinds(
         evaluations=evaluations,
-        player=Player(agents, episodes, catalog),
+        player=AgentPlayer(agents, episodes, catalog),
         scorer=scoring.scorer,
         catalog=catalog,
         store=store,
         settings=settings,
         clock=clock,
-        keys=ground.keys,
-        serves=given.ports.serves,
+        keys=infrastructure.keys,
+        serves=inputs.ports.serves,
     )
-    work = await _jobs(stack, given, ground, kinds)
+    work = await _jobs(stack, inputs, infrastructure, kinds)
     return Services(
         settings=settings,
         clock=clock,
         store=store,
         catalog=catalog,
         gatekeeper=Gatekeeper(
-            ground.keys,
-            ground.shared.rates,
-            open_access=ground.open_access,
+            infrastructure.keys,
+            infrastructure.shared.rates,
+            open_access=infrastructure.open_access,
             tokens=tokens_of(settings, store, clock),
-            audit=ground.audit,
-            failed=ground.shared.failed_keys,
-            uses=ground.key_uses,
+            audit=infrastructure.audit,
+            failed=infrastructure.shared.failed_keys,
+            uses=infrastructure.key_uses,
         ),
-        cursors=CursorCodec(ground.pepper),
+        cursors=CursorCodec(infrastructure.pepper),
         episodes=episodes,
         evaluations=evaluations,
         files=work.files,
@@ -111,90 +114,95 @@ async def services_of(
         ),
         calibrations=shelf,
         drift=DriftService(store, catalog),
-        rankings=_rankings(given, ground, scoring),
+        rankings=_rankings(inputs, infrastructure, scoring, rubrics),
         insights=Insights(scoring.scorer, scoring.library.vault),
         preferences=PreferenceService(store=store, catalog=catalog, idempotency=idempotency, clock=clock),
         webhooks=WebhookService(
             store=store,
             idempotency=idempotency,
             clock=clock,
-            pepper=ground.pepper,
+            pepper=infrastructure.pepper,
             private=settings.webhook_private_addresses,
-            names=ground.names,
+            names=infrastructure.names,
         ),
         agents=agents,
         leaderboard=Leaderboard(store, catalog, scoring.scorer),
         reward_models=scoring.learned,
         metrics=metrics,
-        traces=given.traces,
-        places=LabPlaces(settings.max_concurrency, ground.shared.leases),
+        traces=inputs.traces,
+        concurrency_limit=LabConcurrencyLimit(settings.max_concurrency, infrastructure.shared.leases),
         connections=OpenConnections(),
-        compute=ComputeBudget(ground.shared.minutes, ground.usage),
-        usage=ground.usage,
+        compute=ComputeBudget(infrastructure.shared.compute_buckets, infrastructure.usage),
+        usage=infrastructure.usage,
         storage=StorageQuota(store, settings.learned_of),
-        audit=ground.audit,
-        keys=ground.keys,
-        tenants=ground.tenants,
-        outliving=ground.outliving,
-        readiness=_readiness(store, scoring, loop_lag, ground.shared.link),
+        audit=infrastructure.audit,
+        keys=infrastructure.keys,
+        tenants=infrastructure.tenants,
+        outliving=infrastructure.outliving,
+        readiness=_readiness(store, scoring, loop_lag, infrastructure.shared.link),
     )
 
 
-def _episodes(given: Given, ground: Ground, scoring: Scoring) -> EpisodeService:
-    wording = wording_of(scoring.model, given.settings, given.metrics)
+def _episodes(inputs: BuildInputs, infrastructure: Infrastructure, scoring: ScoringParts) -> EpisodeService:
+    wording = wording_of(scoring.model, inputs.settings, inputs.metrics)
     vault, temperaments = scoring.library.vault, load_temperaments()
     episodes = EpisodeService(
-        store=ground.store,
+        store=infrastructure.store,
         catalog=scoring.library.catalog,
-        stage=Stage(vault, temperaments, scoring.reader, scoring.matcher, scoring.threads, wording=wording),
+        stage=PersonaStage(vault, temperaments, scoring.reader, scoring.matcher, scoring.threads, wording=wording),
         scorer=scoring.scorer,
-        idempotency=ground.idempotency,
-        clock=given.ports.clock,
-        metrics=given.metrics,
-        new_seed=given.ports.new_seed,
-        locks=ground.shared.locks,
+        idempotency=infrastructure.idempotency,
+        clock=inputs.ports.clock,
+        metrics=inputs.metrics,
+        new_seed=inputs.ports.new_seed,
+        locks=infrastructure.shared.locks,
     )
-    ground.shared.events.hear(DATA_DELETED, episodes.in_play.forget_lab)
-    given.metrics.cache_bytes.labels("episodes").set_function(lambda: episodes.in_play.held_bytes)
+    infrastructure.shared.events.hear(DATA_DELETED, episodes.in_play.forget_lab)
+    inputs.metrics.cache_bytes.labels("episodes").set_function(lambda: episodes.in_play.held_bytes)
     return episodes
 
 
-def _agents(stack: AsyncExitStack, given: Given, ground: Ground, scoring: Scoring) -> AgentService:
-    settings = given.settings
+def _agents(
+    stack: AsyncExitStack, inputs: BuildInputs, infrastructure: Infrastructure, scoring: ScoringParts
+) -> AgentService:
+    settings = inputs.settings
     private = settings.agent_private_addresses
-    endpoints = Endpoints(private=private, names=ground.names, timeout_s=settings.agent_deadline_s)
+    endpoints = Endpoints(private=private, names=infrastructure.names, timeout_s=settings.agent_deadline_s)
     stack.push_async_callback(endpoints.close)
     return AgentService(
-        store=ground.store,
+        store=infrastructure.store,
         catalog=scoring.library.catalog,
-        idempotency=ground.idempotency,
-        clock=given.ports.clock,
-        sealer=Sealer(ground.pepper),
+        idempotency=infrastructure.idempotency,
+        clock=inputs.ports.clock,
+        sealer=Sealer(infrastructure.pepper),
         endpoints=endpoints,
         private=private,
-        names=ground.names,
+        names=infrastructure.names,
     )
 
 
-def _tie_breaker(scoring: Scoring, metrics: Metrics) -> TieBreaker | None:
+def _tie_breaker(scoring: ScoringParts, metrics: Metrics) -> TieBreaker | None:
     """A language model or a decision model decides ties, where there is one."""
     return None if scoring.pairs is None else TieBreaker(scoring.pairs, scoring.library.vault, metrics)
 
 
-def _rankings(given: Given, ground: Ground, scoring: Scoring) -> RankingService:
-    ruler = None if scoring.model is None else Ruler(scoring.model, scoring.reader)
+def _rankings(
+    inputs: BuildInputs, infrastructure: Infrastructure, scoring: ScoringParts, rubrics: GivenRubrics
+) -> RankingService:
+    ruler = None if scoring.model is None else LlmGroupJudge(scoring.model, scoring.reader)
     return RankingService(
         catalog=scoring.library.catalog,
         scorer=scoring.scorer,
-        ranker=Ranker(scoring.scorer, scoring.library.vault, given.metrics, ruler),
-        idempotency=ground.idempotency,
-        metrics=given.metrics,
+        ranker=Ranker(scoring.scorer, scoring.library.vault, inputs.metrics, ruler),
+        idempotency=infrastructure.idempotency,
+        metrics=inputs.metrics,
+        rubrics=rubrics,
     )
 
 
 @dataclass(frozen=True)
 class _Work:
-    """What is done in the background."""
+    """Tasks in the background."""
 
     files: FileService
     jobs: JobService
@@ -202,24 +210,28 @@ class _Work:
     """There is more of it."""
 
 
-async def _jobs(stack: AsyncExitStack, given: Given, ground: Ground, kinds: Mapping[str, Kind]) -> _Work:
+async def _jobs(
+    stack: AsyncExitStack, inputs: BuildInputs, infrastructure: Infrastructure, kinds: Mapping[str, JobKind]
+) -> _Work:
     """Uploads and jobs, with the workers of this process."""
-    settings, clock, store = given.settings, given.ports.clock, ground.store
+    settings, clock, store = inputs.settings, inputs.ports.clock, infrastructure.store
     workers = Workers(
-        workers_of(store=store, kinds=kinds, clock=clock, metrics=given.metrics, settings=settings, usage=ground.usage)
+        workers_of(
+            store=store, kinds=kinds, clock=clock, metrics=inputs.metrics, settings=settings, usage=infrastructure.usage
+        )
     )
     for worker in workers.each:
         await own(stack, worker.run())
     uploads = FileService(store, clock, file_limits(settings))
     jobs = JobService(
-        store=store, files=uploads, kinds=kinds, idempotency=ground.idempotency, clock=clock, wake=workers.wake
+        store=store, files=uploads, kinds=kinds, idempotency=infrastructure.idempotency, clock=clock, wake=workers.wake
     )
     return _Work(uploads, jobs, workers.wake)
 
 
-def _readiness(store: Store, scoring: Scoring, loop_lag: LoopLag, redis: RedisLink | None) -> Readiness:
+def _readiness(store: Store, scoring: ScoringParts, loop_lag: LoopLag, redis: RedisLink | None) -> ReadinessChecks:
     fixed = {
         "encoder": OK if scoring.matcher.version else "missing",
         "scenarios": OK if scoring.library.catalog.collections else "missing",
     }
-    return Readiness(store, scoring.threads, loop_lag, fixed=fixed, redis=redis)
+    return ReadinessChecks(store, scoring.threads, loop_lag, fixed=fixed, redis=redis)

@@ -1,4 +1,4 @@
-"""What replicas share, as a set: in Redis where there is one, else within the process, with the same interfaces."""
+"""State that replicas share: in Redis where there is one, else within the process, with the same interfaces."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Self
 
 from reward_server.auth.failed_keys import FailedKeys, LocalFailedKeys, RedisFailedKeys
 from reward_server.limits.rate_limiter import RateLimiter
-from reward_server.limits.token_bucket import LocalMinutes, Minutes, RedisMinutes
+from reward_server.limits.token_bucket import LocalTokenBuckets, RedisTokenBuckets, TokenBuckets
 from reward_server.shared_state.cache import Cache, LocalCache, RedisCache
 from reward_server.shared_state.events import Events, LocalEvents, RedisEvents
 from reward_server.shared_state.leases import Leases, LocalLeases, RedisLeases
@@ -24,7 +24,7 @@ class Shared:
     locks: Locks
     events: Events
     cache: Cache
-    minutes: Minutes
+    compute_buckets: TokenBuckets
     leases: Leases
     failed_keys: FailedKeys
     link: RedisLink | None = None
@@ -37,7 +37,7 @@ class Shared:
             LocalLocks(),
             LocalEvents(),
             LocalCache(),
-            LocalMinutes(),
+            LocalTokenBuckets(),
             LocalLeases(),
             LocalFailedKeys(),
         )
@@ -53,7 +53,7 @@ class Shared:
             RedisLocks(link),
             RedisEvents(link),
             RedisCache(link),
-            RedisMinutes(link),
+            RedisTokenBuckets(link),
             RedisLeases(link),
             RedisFailedKeys(link),
             link,

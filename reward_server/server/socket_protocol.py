@@ -27,13 +27,13 @@ class BoundedSocketProtocol(WebSocketsSansIOProtocol):
 
     @property
     def is_answering(self) -> bool:
-        """Whether operations of a lab are being worked on, and their answers are not just waiting to be read."""
+        """True if operations of a lab are being worked on, and their answers are not just waiting to be read."""
         scope = getattr(self, "scope", None)
         return bool(scope and self.writable.is_set() and scope["state"].get(BUSY))
 
     @property
     def unread_bytes(self) -> int:
-        """What was written and is not read yet, beyond what the system holds."""
+        """Bytes that were written and are not read yet, beyond what the system holds."""
         return 0 if self.transport is None else self.transport.get_write_buffer_size()
 
     def hang_up(self) -> None:

@@ -30,7 +30,7 @@ ADDRESS_S = 10.0
 Bind = Callable[[], socket.socket]
 
 
-class Relieved(Exception):  # noqa: N818 (nothing went wrong)
+class StandbyCancelled(Exception):  # noqa: N818 (nothing went wrong)
     """A standby was told to end before its turn came."""
 
     def __init__(self, number: int) -> None:
@@ -38,7 +38,7 @@ class Relieved(Exception):  # noqa: N818 (nothing went wrong)
         self.number = number
 
 
-class Place:
+class ListeningAddress:
     """The address that a server listens on, and the wait for it."""
 
     def __init__(self, settings: Settings, bind: Bind) -> None:
@@ -48,7 +48,7 @@ class Place:
 
     @property
     def listener(self) -> socket.socket:
-        """What is bound."""
+        """The socket that is bound."""
         if self._listener is None:
             raise RuntimeError("nothing is bound yet")
         return self._listener
@@ -62,7 +62,7 @@ class Place:
         """Return when the database, if that is a SQLite file, and the address are this server's.
 
         Raises:
-            Relieved: a signal that ends processes came first.
+            StandbyCancelled: a signal that ends processes came first.
             ConfigurationError: the folder became free, and something else has the address.
         """
         ended: asyncio.Event = asyncio.Event()
@@ -83,7 +83,7 @@ class Place:
                 ending.cancel()
                 taking.cancel()
             if signals.first is not None:
-                raise Relieved(signals.first)
+                raise StandbyCancelled(signals.first)
         await taking
 
     async def _take(self, stack: AsyncExitStack) -> None:

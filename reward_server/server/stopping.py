@@ -1,4 +1,4 @@
-"""How the server ends once it was told to: time to finish, then the truth about what is not finished, then the end.
+"""Ends the server once it was told to: time to finish, then the truth about what is not finished, then the end.
 
 For `drain_s` requests in work are finished and answered. What is not finished then is given up: it is answered with a
 503, unless it is being stored at that moment, which is waited for. Who could not be answered by twice that time (the
@@ -49,6 +49,6 @@ class Stopping:
 
 
 def _end_now(exit_code: int) -> None:
-    """What was answered is stored, as after a loss of power."""
+    """End at once: everything answered is stored, as after a loss of power."""
     log.warning("stopped_late")
     os._exit(exit_code)

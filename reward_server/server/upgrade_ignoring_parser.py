@@ -14,7 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 _FRAMING = frozenset((b"content-length", b"transfer-encoding"))
 
 
-class DeafParser:
+class UpgradeIgnoringParser:
     """Has the part of httptools' parser that uvicorn calls."""
 
     def __init__(self, listener: HttpToolsProtocol) -> None:
@@ -30,7 +30,7 @@ class DeafParser:
             self._parser.feed_data(b"POST / HTTP/1.1\r\n%s\r\n" % b"".join(framing))
 
     def _rest(self, data: bytes) -> bytes | None:
-        """What follows a head with an `Upgrade`; None where there is no such head in the data."""
+        """The bytes after a head with an `Upgrade`; None where there is no such head in the data."""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -41,12 +41,12 @@ class DeafParser:
         return None
 
     def should_upgrade(self) -> bool:
-        """Whether the request asks for a WebSocket, of a path that has them."""
+        """True if the request asks for a WebSocket, of a path that has them."""
         return bool(self._listener._should_upgrade())
 
     @property
     def stops_early(self) -> bool:
-        """Whether a message is called complete only because its head asks for another protocol."""
+        """True if a message is called complete only because its head asks for another protocol."""
         return self._parser.should_upgrade()
 
     def get_http_version(self) -> str:
@@ -58,7 +58,7 @@ class DeafParser:
         return self._parser.get_method()
 
     def should_keep_alive(self) -> bool:
-        """Whether the client keeps the connection for further requests."""
+        """True if the client keeps the connection for further requests."""
         return self._parser.should_keep_alive()
 
 

@@ -1,4 +1,4 @@
-"""What replicas may remember for each other for a while. Nothing here is the only copy of anything."""
+"""A cache that replicas share for a while. Nothing here is the only copy of anything."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from reward_server.shared_state.redis_link import PREFIX, Lost, RedisLink
+from reward_server.shared_state.redis_link import PREFIX, RedisLink, RedisLost
 
 MAX_ENTRIES = 10_000
 
@@ -17,7 +17,7 @@ class Cache(Protocol):
     """Short texts by name."""
 
     async def get(self, name: str) -> str | None:
-        """What was put under this name, unless it has run out or was forgotten."""
+        """The text under this name, unless it has run out or was forgotten."""
 
     async def put(self, name: str, text: str, lifetime_s: float) -> None:
         """Remember a text for so long."""
@@ -53,11 +53,11 @@ class RedisCache:
         """As above."""
         try:
             found = await self._link.ask(lambda redis: redis.get(f"{PREFIX}cache:{name}"))
-        except Lost:
+        except RedisLost:
             return None
         return None if found is None else str(found)
 
     async def put(self, name: str, text: str, lifetime_s: float) -> None:
         """As above."""
-        with suppress(Lost):
+        with suppress(RedisLost):
             await self._link.ask(lambda redis: redis.set(f"{PREFIX}cache:{name}", text, px=round(lifetime_s * 1000)))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from reward_server.shared_state.redis_link import PREFIX, REST_S, Lost, RedisLink
+from reward_server.shared_state.redis_link import PREFIX, REST_S, RedisLink, RedisLost
 
 KEY_CHANGED = "key-changed"
 """With the id of a key that was revoked."""
@@ -56,7 +56,7 @@ class RedisEvents(LocalEvents):
     async def tell(self, topic: str, text: str) -> None:
         """As above."""
         await super().tell(topic, text)
-        with suppress(Lost):
+        with suppress(RedisLost):
             await self._link.ask(lambda redis: redis.publish(f"{PREFIX}{topic}", text))
 
     async def listen(self) -> None:

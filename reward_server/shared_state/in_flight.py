@@ -28,7 +28,7 @@ class _Turn(Generic[Answer]):
         self.failure: BaseException | None = None
 
 
-class Entry(Generic[Answer]):
+class TurnEntry(Generic[Answer]):
     """A request's part in a turn: it either owns the turn or has joined it."""
 
     def __init__(self, turn: _Turn[Answer], *, is_owner: bool) -> None:
@@ -61,17 +61,17 @@ class InFlightTurns(Generic[Answer]):
         self._turns: dict[str, _Turn[Answer]] = {}
 
     @contextmanager
-    def enter(self, episode_id: str, fingerprint: str) -> Iterator[Entry[Answer]]:
+    def enter(self, episode_id: str, fingerprint: str) -> Iterator[TurnEntry[Answer]]:
         """Own the episode's turn, or join the same request; `TurnInProgress` if it is another one."""
         turn = self._turns.get(episode_id)
         if turn is not None:
             if turn.fingerprint != fingerprint:
                 raise TurnInProgress
-            yield Entry(turn, is_owner=False)
+            yield TurnEntry(turn, is_owner=False)
             return
         turn = self._turns[episode_id] = _Turn(fingerprint)
         try:
-            yield Entry(turn, is_owner=True)
+            yield TurnEntry(turn, is_owner=True)
         except BaseException as error:
             turn.failure = error
             raise

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from reward_server.shared_state.redis_link import PREFIX, Lost, RedisLink
+from reward_server.shared_state.redis_link import PREFIX, RedisLink, RedisLost
 
 LEASE_S = 10.0
 RENEW_S = 3.0
@@ -114,7 +114,7 @@ class RedisLeases:
         taken = False
         try:
             taken = bool(await self._link.run(_TAKE, [_in_redis(name) for name in lease.names], values))
-        except Lost:
+        except RedisLost:
             taken = True
         finally:
             if not taken:
@@ -146,7 +146,7 @@ class RedisLeases:
         """Those that Redis does not hear of run out there."""
         each = [(_in_redis(name), lease.token) for lease in leases for name in lease.names]
         if each:
-            with suppress(Lost):
+            with suppress(RedisLost):
                 await self._link.run(script, [name for name, _ in each], (*first, *(token for _, token in each)))
 
 

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Protocol
 
-from reward_server.shared_state.redis_link import PREFIX, Lost, RedisLink
+from reward_server.shared_state.redis_link import PREFIX, RedisLink, RedisLost
 
 LEASE_S = 10.0
 RENEW_S = 3.0
@@ -26,7 +26,7 @@ _RENEW = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpi
 _RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0"
 
 
-class Busy(Exception):  # noqa: N818 (it says what is the case)
+class LockBusy(Exception):  # noqa: N818 (it says what is the case)
     """Somebody holds the lock for another thing."""
 
 
@@ -34,7 +34,7 @@ class Locks(Protocol):
     """Hands out locks by name."""
 
     def hold(self, name: str, ticket: str) -> AbstractAsyncContextManager[None]:
-        """Hold it for the block, after waiting for whoever does the same; `Busy` if somebody does another thing."""
+        """Hold it for the block, after waiting for whoever does the same; `LockBusy` if somebody does another thing."""
 
 
 class LocalLocks:
@@ -66,25 +66,25 @@ class RedisLocks:
             renewing.cancel()
             with suppress(asyncio.CancelledError):
                 await renewing
-            with suppress(Lost):
+            with suppress(RedisLost):
                 await self._link.ask(lambda redis: redis.eval(_RELEASE, 1, key, value))
 
     async def _take(self, key: str, value: str, ticket: str) -> bool:
-        """Whether the lock is ours; False where Redis is lost."""
+        """True if the lock is ours; False where Redis is lost."""
         pause, longest = POLL_S
         try:
             while not await self._link.ask(lambda redis: redis.set(key, value, nx=True, px=round(LEASE_S * 1000))):
                 holder = await self._link.ask(lambda redis: redis.get(key))
                 if holder is not None and str(holder).split(" ", 1)[0] != ticket:
-                    raise Busy
+                    raise LockBusy
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, longest)
-        except Lost:
+        except RedisLost:
             return False
         return True
 
     async def _renew(self, key: str, value: str) -> None:
         while True:
             await asyncio.sleep(RENEW_S)
-            with suppress(Lost):
+            with suppress(RedisLost):
                 await self._link.ask(lambda redis: redis.eval(_RENEW, 1, key, value, round(LEASE_S * 1000)))

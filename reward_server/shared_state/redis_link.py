@@ -1,6 +1,6 @@
 """The one way to Redis: bounded in time, and out of the way while Redis is lost.
 
-Whoever asks gets an answer or `Lost` within `LABS_REDIS_DEADLINE_S`. After a failure nothing is asked for two
+Whoever asks gets an answer or `RedisLost` within `LABS_REDIS_DEADLINE_S`. After a failure nothing is asked for two
 seconds, so that a Redis that hangs holds up one request in two seconds for that long, and the others not at all; the
 first answer after that ends it. What to do meanwhile is decided by whoever asked.
 """
@@ -27,7 +27,7 @@ T = TypeVar("T")
 log = get_logger(__name__)
 
 
-class Lost(Exception):  # noqa: N818 (it says what has happened)
+class RedisLost(Exception):  # noqa: N818 (it says what has happened)
     """Redis does not answer, or has not answered a moment ago."""
 
 
@@ -50,11 +50,11 @@ class RedisLink:
         self._lost = False
 
     async def ask(self, question: Callable[[Redis], Awaitable[T]]) -> T:
-        """What Redis says; `Lost` if it does not."""
+        """Ask Redis; `RedisLost` if it does not answer."""
         from redis.exceptions import RedisError
 
         if self._monotonic() < self._rest_until:
-            raise Lost
+            raise RedisLost
         cancelled = _cancelled_since()
         try:
             answer = await question(self.client)
@@ -63,23 +63,23 @@ class RedisLink:
                 raise asyncio.CancelledError from error
             self._rest_until = self._monotonic() + REST_S
             self._note(lost=True)
-            raise Lost from error
+            raise RedisLost from error
         if cancelled():
             raise asyncio.CancelledError
         self._note(lost=False)
         return answer
 
     async def ping(self) -> None:
-        """`Lost` if it does not answer."""
+        """`RedisLost` if it does not answer."""
         await self.ask(lambda redis: redis.echo("labs"))
 
     async def run(self, script: str, names: Sequence[str], values: Sequence[str]) -> Any:
-        """What a Lua script says of these keys and values, done by Redis in one go; `Lost` if it does not answer."""
+        """Run a Lua script on these keys and values, in one go; `RedisLost` if Redis does not answer."""
         return await self.ask(lambda redis: redis.eval(script, len(names), *names, *values))
 
     @property
     def lost(self) -> bool:
-        """Whether the last question was not answered."""
+        """True if the last question was not answered."""
         return self._lost
 
     async def close(self) -> None:
@@ -96,7 +96,7 @@ class RedisLink:
 
 
 def _cancelled_since() -> Callable[[], bool]:
-    """Whether the task has been cancelled since now: the driver may answer, or fail, instead of ending."""
+    """The test that the task has been cancelled since now: the driver may answer, or fail, instead of ending."""
     task = asyncio.current_task()
     before = 0 if task is None else task.cancelling()
     return lambda: task is not None and task.cancelling() > before

@@ -1,1 +1,1 @@
-"""What is kept: tables and queries behind one engine. Only records leave this room."""
+"""The database: tables and queries behind one engine. Only records leave this room."""

@@ -1,4 +1,4 @@
-"""What goes in and out of the store of agents: who they are, and what the episodes they played came to."""
+"""Records of the store of agents: who they are, and what the episodes they played came to."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class AgentEpisodeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandingRow:
-    """What an agent's episodes in one scenario under one scoring version come to.
+    """The figures of an agent's episodes in one scenario under one scoring version.
 
     A seed that was played several times counts once, with the mean of its rewards.
     """

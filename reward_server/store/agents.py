@@ -7,13 +7,13 @@ from sqlalchemy import delete, func, insert, select
 from reward_server.store.agent_records import AgentEpisodeRow, AgentRow, StandingRow
 from reward_server.store.mapping import values_of
 from reward_server.store.session import Session
-from reward_server.store.tables import Agent, AgentEpisode, table_of
+from reward_server.store.tables import AgentEpisodeTable, AgentTable, table_of
 
-_AGENT = table_of(Agent)
-_PLAYED = table_of(AgentEpisode)
+_AGENT = table_of(AgentTable)
+_PLAYED = table_of(AgentEpisodeTable)
 
 
-class Agents:
+class AgentRepository:
     """Agents of one lab at a time."""
 
     def __init__(self, session: Session) -> None:
@@ -38,7 +38,7 @@ class Agents:
         return None if found is None else AgentRow(**found)
 
     async def delete(self, lab_id: str, agent_id: str) -> bool:
-        """Whether there was such an agent; what it played leaves the leaderboard, the episodes stay."""
+        """True if there was such an agent; what it played leaves the leaderboard, the episodes stay."""
         gone = delete(_AGENT).where(_AGENT.c.lab_id == lab_id, _AGENT.c.agent_id == agent_id)
         return await self._session.run(lambda connection: connection.execute(gone).rowcount == 1)
 
@@ -47,7 +47,7 @@ class Agents:
         await self._session.run(lambda connection: connection.execute(insert(_PLAYED), values_of(row)))
 
     async def standings(self, lab_id: str, collection: str, scoring_version: str) -> list[StandingRow]:
-        """What the lab's agents reached in a collection under a scoring version, by agent and scenario."""
+        """The standings of the lab's agents in a collection under a scoring version, by agent and scenario."""
         seeds = (
             select(
                 _PLAYED.c.agent_id,
@@ -85,7 +85,7 @@ class Agents:
         ]
 
     async def versions(self, lab_id: str, collection: str) -> dict[str, int]:
-        """How many episodes the lab's agents played in a collection, by scoring version."""
+        """The number of episodes the lab's agents played in a collection, by scoring version."""
         rows = (
             select(_PLAYED.c.scoring_version, func.count())
             .where(_PLAYED.c.lab_id == lab_id, _PLAYED.c.collection == collection)

@@ -12,9 +12,9 @@ from reward_server.store.isolation import across_labs
 from reward_server.store.mapping import values_of
 from reward_server.store.records import ANSWER_LIFETIME, StoredAnswer
 from reward_server.store.session import Session
-from reward_server.store.tables import Answer, table_of
+from reward_server.store.tables import AnswerTable, table_of
 
-_ANSWER = table_of(Answer)
+_ANSWER = table_of(AnswerTable)
 _GET = select(_ANSWER).where(
     _ANSWER.c.lab_id == bindparam("lab_id"),
     _ANSWER.c.key == bindparam("key"),
@@ -24,7 +24,7 @@ _KEPT = ("fingerprint", "status", "body", "created_at")
 _PURGE = across_labs(delete(_ANSWER).where(_ANSWER.c.created_at <= bindparam("born_until")))
 
 
-class Answers:
+class AnswerRepository:
     """Stored answers of one lab at a time."""
 
     def __init__(self, session: Session) -> None:

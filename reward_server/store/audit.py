@@ -1,4 +1,4 @@
-"""What was done, by whom and from where; nothing here is ever changed."""
+"""The audit log: what was done, by whom and from where; nothing here is ever changed."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from reward_server.store.mapping import values_of
 from reward_server.store.pages import is_after
 from reward_server.store.records import AuditRow, PageEnd
 from reward_server.store.session import Session
-from reward_server.store.tables import AuditEvent, table_of
+from reward_server.store.tables import AuditEventTable, table_of
 
-_EVENT = table_of(AuditEvent)
+_EVENT = table_of(AuditEventTable)
 _ADD = insert(_EVENT)
 
 
-class Audit:
+class AuditRepository:
     """Events of all labs: for operators."""
 
     def __init__(self, session: Session) -> None:

@@ -30,7 +30,7 @@ _COMPANIONS = ("-wal", "-shm", "-journal")
 
 @dataclass(frozen=True)
 class Contents:
-    """What a copy holds."""
+    """The contents of a copy."""
 
     engine: str
     revision: str

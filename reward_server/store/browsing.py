@@ -18,12 +18,12 @@ from reward_server.store.dialects import json_texts
 from reward_server.store.pages import is_after
 from reward_server.store.records import EPISODE_LIFETIME, EpisodeStatus, FinishedEpisode, JsonObject, PageEnd
 from reward_server.store.session import Session
-from reward_server.store.tables import AgentEpisode, Episode, Evaluation, Turn, table_of
+from reward_server.store.tables import AgentEpisodeTable, EpisodeTable, EvaluationTable, TurnTable, table_of
 
-_EPISODE = table_of(Episode)
-_TURN = table_of(Turn)
-_PLAYED = table_of(AgentEpisode)
-_EVALUATION = table_of(Evaluation)
+_EPISODE = table_of(EpisodeTable)
+_TURN = table_of(TurnTable)
+_PLAYED = table_of(AgentEpisodeTable)
+_EVALUATION = table_of(EvaluationTable)
 _OF_A_GROUP = ("collection", "scenario", "seed", "persona_slug", "created_at", "episode_id")
 _OTHER = _EPISODE.alias("other")
 _LISTED = ("episode_id", "collection", "scenario", "turn", "max_turns", "status", "terminal_reason")
@@ -38,7 +38,7 @@ _SHOWN = (
 
 
 class Order(StrEnum):
-    """What comes first."""
+    """The order of a list."""
 
     NEWEST = "newest"
     HIGHEST = "highest"
@@ -47,8 +47,8 @@ class Order(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What is looked for; None is anything."""
+class BrowseFilter:
+    """The conditions of a search; None is anything."""
 
     collections: Sequence[str] | None = None
     scenario: str | None = None
@@ -66,7 +66,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class BrowsedRow:
     """An episode or an evaluation in a list."""
 
     id: str
@@ -93,16 +93,30 @@ class Browsing:
         self._session = session
 
     async def episodes(
-        self, lab_id: str, wanted: Wanted, limit: int, *, now: datetime, after: PageEnd | None = None, skip: int = 0
-    ) -> list[Found]:
+        self,
+        lab_id: str,
+        wanted: BrowseFilter,
+        limit: int,
+        *,
+        now: datetime,
+        after: PageEnd | None = None,
+        skip: int = 0,
+    ) -> list[BrowsedRow]:
         """A page of the lab's episodes; `after` continues the newest first, `skip` any other order."""
         found = await self.outcomes(lab_id, wanted, limit, now=now, after=after, skip=skip)
         firsts = await self._first_words(lab_id, [each.id for each in found])
         return [replace(each, first=firsts.get(each.id, "")) for each in found]
 
     async def outcomes(
-        self, lab_id: str, wanted: Wanted, limit: int, *, now: datetime, after: PageEnd | None = None, skip: int = 0
-    ) -> list[Found]:
+        self,
+        lab_id: str,
+        wanted: BrowseFilter,
+        limit: int,
+        *,
+        now: datetime,
+        after: PageEnd | None = None,
+        skip: int = 0,
+    ) -> list[BrowsedRow]:
         """The same without a word of what was said."""
         rows = (
             select(*_SHOWN)
@@ -125,8 +139,8 @@ class Browsing:
         return [_episode(row, now) for row in found]
 
     async def evaluations(
-        self, lab_id: str, wanted: Wanted, limit: int, *, after: PageEnd | None = None, skip: int = 0
-    ) -> list[Found]:
+        self, lab_id: str, wanted: BrowseFilter, limit: int, *, after: PageEnd | None = None, skip: int = 0
+    ) -> list[BrowsedRow]:
         """The same of its evaluations."""
         table = _EVALUATION
         rows = select(table).where(table.c.lab_id == lab_id, *_evaluation_conditions(wanted))
@@ -161,7 +175,7 @@ class Browsing:
         return sorted(found, key=lambda each: [str(getattr(each, name)) for name in _OF_A_GROUP])
 
     async def lengths(self, lab_id: str, episode_ids: Sequence[str]) -> dict[str, int]:
-        """How many characters the agent wrote in each of these episodes of the lab."""
+        """The number of characters the agent wrote in each of these episodes of the lab."""
         rows = (
             select(_TURN.c.episode_id, func.sum(func.length(_TURN.c.agent_content)))
             .join(_EPISODE, _EPISODE.c.episode_id == _TURN.c.episode_id)
@@ -216,7 +230,7 @@ def _sorted(
     return rows.order_by(*first, *(column.desc() for column in key))
 
 
-def _episode_conditions(lab_id: str, wanted: Wanted, now: datetime) -> list[ColumnElement[bool]]:
+def _episode_conditions(lab_id: str, wanted: BrowseFilter, now: datetime) -> list[ColumnElement[bool]]:
     found = _common(_EPISODE, wanted)
     if wanted.status is not None:
         found.append(_has_status(wanted.status, now))
@@ -245,7 +259,7 @@ def _episode_conditions(lab_id: str, wanted: Wanted, now: datetime) -> list[Colu
     return found
 
 
-def _evaluation_conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
+def _evaluation_conditions(wanted: BrowseFilter) -> list[ColumnElement[bool]]:
     found = _common(_EVALUATION, wanted)
     if wanted.source is not None:
         found.append(_EVALUATION.c.source == wanted.source)
@@ -260,7 +274,7 @@ def _evaluation_conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
     return found
 
 
-def _common(table: Any, wanted: Wanted) -> list[ColumnElement[bool]]:
+def _common(table: Any, wanted: BrowseFilter) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
     if wanted.collections is not None:
         found.append(table.c.collection.in_(wanted.collections))
@@ -274,7 +288,7 @@ def _common(table: Any, wanted: Wanted) -> list[ColumnElement[bool]]:
 
 
 def _capped_by(answer: ColumnElement[Any], cap: str) -> ColumnElement[bool]:
-    """Whether an answer names a kind of cap."""
+    """The condition that an answer names a kind of cap."""
     named = json_texts(answer["capped_by"]).table_valued("value").c.value
     return select(named).where(named == cap).exists()
 
@@ -287,11 +301,11 @@ def _has_status(status: EpisodeStatus, now: datetime) -> ColumnElement[bool]:
     return and_(_EPISODE.c.status == EpisodeStatus.ACTIVE.value, lively)
 
 
-def _episode(row: RowMapping, now: datetime) -> Found:
+def _episode(row: RowMapping, now: datetime) -> BrowsedRow:
     status = EpisodeStatus(row["status"])
     is_expired = status is EpisodeStatus.ACTIVE and now >= row["active_at"] + EPISODE_LIFETIME
     is_scored = row["scores"] is not None or bool(row["reward"])
-    return Found(
+    return BrowsedRow(
         id=row["episode_id"],
         collection=row["collection"],
         scenario=row["scenario"],
@@ -307,10 +321,10 @@ def _episode(row: RowMapping, now: datetime) -> Found:
     )
 
 
-def _evaluation(row: RowMapping) -> Found:
+def _evaluation(row: RowMapping) -> BrowsedRow:
     messages: list[JsonObject] = row["messages"]
     answer: JsonObject = row["answer"] or {}
-    return Found(
+    return BrowsedRow(
         id=row["evaluation_id"],
         collection=row["collection"],
         scenario=row["scenario"],

@@ -11,16 +11,16 @@ from reward_server.store.mapping import values_of
 from reward_server.store.pages import everything, newest
 from reward_server.store.records import ComparisonRow, PageEnd
 from reward_server.store.session import Session
-from reward_server.store.tables import Comparison, table_of
+from reward_server.store.tables import ComparisonTable, table_of
 
-_COMPARISON = table_of(Comparison)
+_COMPARISON = table_of(ComparisonTable)
 _ADD = insert(_COMPARISON)
 _GET = select(_COMPARISON).where(
     _COMPARISON.c.lab_id == bindparam("lab_id"), _COMPARISON.c.comparison_id == bindparam("comparison_id")
 )
 
 
-class Comparisons:
+class ComparisonRepository:
     """Comparisons of one lab at a time."""
 
     def __init__(self, session: Session) -> None:

@@ -70,7 +70,7 @@ def _delete(table: Table, lab_id: str, before: datetime | None) -> Delete:
 
 
 def _age(table: Table) -> ColumnElement[datetime]:
-    """When what a row holds was last of use: an episode is as old as its last turn, a job or a run as its end."""
+    """The moment when a row was last of use: an episode is as old as its last turn, a job or a run as its end."""
     if table.name in ENDING:
         return func.coalesce(table.c.finished_at, table.c.created_at)
     return table.c["active_at" if "active_at" in table.c else "created_at"]

@@ -1,4 +1,4 @@
-"""Which database it is, and how SQLite is opened (`postgres` opens the other one).
+"""Chooses the database engine, and opens SQLite (`postgres` opens the other one).
 
 SQLite runs in WAL mode with `synchronous=FULL`, so what was committed survives `kill -9` and a power cut.
 Transactions begin explicitly, because the driver's own rules begin one too late (a read that becomes a
@@ -51,7 +51,7 @@ def sqlite_file(url: str) -> Path | None:
 
 
 def unwritable(database: Path, error: OSError) -> ConfigurationError:
-    """What to say where nothing can be made beside a SQLite database."""
+    """The error where nothing can be made beside a SQLite database."""
     return ConfigurationError(
         f"{database.parent} cannot be written ({error.strerror}): give another folder with --data or LABS_DATA"
     )

@@ -20,10 +20,10 @@ from reward_server.store.records import (
 )
 from reward_server.store.session import Session
 from reward_server.store.steps import step_all
-from reward_server.store.tables import Episode, Turn, table_of
+from reward_server.store.tables import EpisodeTable, TurnTable, table_of
 
-_EPISODE = table_of(Episode)
-_TURN = table_of(Turn)
+_EPISODE = table_of(EpisodeTable)
+_TURN = table_of(TurnTable)
 
 _ADD = insert(_EPISODE)
 _GET = select(_EPISODE).where(
@@ -45,7 +45,7 @@ _OF_A_GROUP = ("collection", "scenario", "seed", "persona_slug", "created_at", "
 _ADD_TURN = insert(_TURN)
 
 
-class Episodes:
+class EpisodeRepository:
     """Episodes of one lab at a time."""
 
     def __init__(self, session: Session) -> None:

@@ -14,16 +14,16 @@ from reward_server.store.mapping import values_of
 from reward_server.store.pages import everything
 from reward_server.store.records import EvaluationRow, EvaluationSource, Stats
 from reward_server.store.session import Session
-from reward_server.store.tables import Evaluation, table_of
+from reward_server.store.tables import EvaluationTable, table_of
 
-_EVALUATION = table_of(Evaluation)
+_EVALUATION = table_of(EvaluationTable)
 _ADD = insert(_EVALUATION)
 _GET = select(_EVALUATION).where(
     _EVALUATION.c.lab_id == bindparam("lab_id"), _EVALUATION.c.evaluation_id == bindparam("evaluation_id")
 )
 
 
-class Evaluations:
+class EvaluationRepository:
     """Evaluations of one lab at a time."""
 
     def __init__(self, session: Session) -> None:
@@ -92,7 +92,7 @@ class Evaluations:
         return await self._session.run(work)
 
     async def plain_versions(self) -> dict[tuple[str, str], int]:
-        """How many `plain_rewards` each lab has of each scoring version, that of the newest first; for the operator."""
+        """The number of `plain_rewards` per lab and scoring version, that of the newest first; for the operator."""
         newest_first = select(_EVALUATION.c.lab_id, _EVALUATION.c.scoring_version, _EVALUATION.c.reward_config)
         newest_first = newest_first.order_by(_EVALUATION.c.created_at.desc(), _EVALUATION.c.evaluation_id.desc())
 

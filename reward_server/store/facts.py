@@ -1,4 +1,4 @@
-"""What a server must not forget, such as which pepper its keys were hashed with: short texts by name."""
+"""Facts that a server must not forget, such as which pepper its keys were hashed with: short texts by name."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from sqlalchemy import Connection, bindparam, select
 
 from reward_server.store.dialects import upsert
 from reward_server.store.session import Session
-from reward_server.store.tables import ServerFact, table_of
+from reward_server.store.tables import ServerFactTable, table_of
 
-_FACT = table_of(ServerFact)
+_FACT = table_of(ServerFactTable)
 _GET = select(_FACT.c.value).where(_FACT.c.name == bindparam("name"))
 
 
-class Facts:
+class FactRepository:
     """Facts of the server, not of a lab."""
 
     def __init__(self, session: Session) -> None:

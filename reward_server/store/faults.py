@@ -29,12 +29,12 @@ _TROUBLE = (DBAPIError, PoolTimeout, OSError)
 
 
 def is_trouble(error: BaseException) -> bool:
-    """Whether the database could not be used, as opposed to having been used wrongly."""
+    """True if the database could not be used, as opposed to having been used wrongly."""
     return isinstance(error, _TROUBLE) and not isinstance(error, _OUR_DEFECTS)
 
 
 def is_lock_wait(error: StoreUnavailable) -> bool:
-    """Whether it only was a lock that PostgreSQL did not give in time, or a deadlock that it ended."""
+    """True if it only was a lock that PostgreSQL did not give in time, or a deadlock that it ended."""
     cause = error.__cause__
     return isinstance(cause, DBAPIError) and getattr(cause.orig, "sqlstate", None) in _LOCKED
 

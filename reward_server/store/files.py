@@ -13,11 +13,11 @@ from reward_server.store.mapping import values_of
 from reward_server.store.pages import is_after, made_with
 from reward_server.store.records import PageEnd
 from reward_server.store.session import Session
-from reward_server.store.tables import File, FileChunk, Job, table_of
+from reward_server.store.tables import FileChunkTable, FileTable, JobTable, table_of
 
-_FILE = table_of(File)
-_CHUNK = table_of(FileChunk)
-_JOB = table_of(Job)
+_FILE = table_of(FileTable)
+_CHUNK = table_of(FileChunkTable)
+_JOB = table_of(JobTable)
 _ADD = insert(_FILE)
 _ADD_CHUNK = insert(_CHUNK)
 _GET = select(_FILE).where(_FILE.c.lab_id == bindparam("lab_id"), _FILE.c.file_id == bindparam("file_id"))
@@ -46,7 +46,7 @@ _PURGE = across_labs(
 )
 
 
-class Files:
+class FileRepository:
     """Files of one lab at a time."""
 
     def __init__(self, session: Session) -> None:
@@ -108,13 +108,13 @@ class Files:
         )
 
     async def stored_bytes(self, lab_id: str) -> int:
-        """What the lab has stored, uploads that are under way included."""
+        """The bytes that the lab has stored, uploads that are under way included."""
         return await self._session.run(
             lambda connection: int(connection.execute(_SIZE, {"lab_id": lab_id}).scalar_one())
         )
 
     async def is_in_use(self, lab_id: str, file_id: str) -> bool:
-        """Whether a job that is not over reads it."""
+        """True if a job that is not over reads it."""
         wanted = {"lab_id": lab_id, "file_id": file_id}
         return await self._session.run(lambda connection: bool(connection.execute(_USED, wanted).scalar_one()))
 

@@ -1,4 +1,4 @@
-"""Whether what the database holds is whole: its own check of pages and indexes, and of rows that refer to others."""
+"""Checks that a database is whole: its own check of pages and indexes, and of rows that refer to others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TABLES = text("SELECT quote_ident(table_name) FROM information_schema.tables WH
 
 
 async def damage(url: str) -> list[str]:
-    """What is wrong with the database, in its own words; empty if nothing is.
+    """The damage of the database, in its own words; empty if there is none.
 
     SQLite looks at every page. PostgreSQL has no such look of its own: every row of every table is read, which fails on
     pages whose checksum is wrong, and indexes that are not valid are named.

@@ -1,4 +1,4 @@
-"""Which items a worker takes: of the lab that was served longest ago, and within a job what waited longest first."""
+"""Chooses the items that a worker takes: of the lab served longest ago, and within a job what waited longest first."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from reward_server.store.isolation import across_labs
 from reward_server.store.job_records import OPEN, Claim, ItemOutcome, ItemState, JobRow, JobStatus
 from reward_server.store.job_standing import counted, place_of, saved, write_outcomes
 from reward_server.store.jobs import job_of
-from reward_server.store.tables import Job, JobItem, table_of
+from reward_server.store.tables import JobItemTable, JobTable, table_of
 
 MAX_ATTEMPTS = 5
 CANDIDATES = 200
 """So many open jobs are looked at, those that waited longest first."""
 LOST = {"status": "error", "code": "worker_lost", "message": "The worker stopped in every attempt at this item."}
 
-_JOB = table_of(Job)
-_ITEM = table_of(JobItem)
+_JOB = table_of(JobTable)
+_ITEM = table_of(JobItemTable)
 _WAITING = across_labs(
     select(_JOB.c.job_id, _JOB.c.lab_id, _JOB.c.served_at, _JOB.c.created_at)
     .where(
@@ -60,7 +60,7 @@ _SET = (
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class ItemLease:
     """A worker's hold on items: a token that nobody else has, until a moment, and on how many at most."""
 
     token: str
@@ -69,8 +69,8 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """What a worker found when it looked for items."""
+class TakenItems:
+    """The result of a worker's search for items."""
 
     claim: Claim | None
     """None where there is nothing to take."""
@@ -78,7 +78,7 @@ class Taken:
     """Jobs whose last items were lost with their workers: they are over now."""
 
 
-def claim_items(connection: Connection, hold: Hold, types: Sequence[str], now: datetime) -> Taken:
+def claim_items(connection: Connection, hold: ItemLease, types: Sequence[str], now: datetime) -> TakenItems:
     """Items of the job whose lab was served longest ago."""
     lost: list[JobRow] = []
     for lab_id, job_id in _in_turn(connection, types, now):
@@ -87,8 +87,8 @@ def claim_items(connection: Connection, hold: Hold, types: Sequence[str], now: d
         if isinstance(taken, JobRow):
             lost.append(taken)
         elif taken is not None:
-            return Taken(taken, lost)
-    return Taken(None, lost)
+            return TakenItems(taken, lost)
+    return TakenItems(None, lost)
 
 
 def _in_turn(connection: Connection, types: Sequence[str], now: datetime) -> list[tuple[str, str]]:
@@ -101,8 +101,8 @@ def _in_turn(connection: Connection, types: Sequence[str], now: datetime) -> lis
     return [(row.lab_id, row.job_id) for row in sorted(found, key=lambda row: latest[row.lab_id])]
 
 
-def _take(connection: Connection, job: JobRow, hold: Hold, now: datetime) -> Claim | JobRow | None:
-    """What a lost worker had comes first, then what nobody has begun, then what was put aside.
+def _take(connection: Connection, job: JobRow, hold: ItemLease, now: datetime) -> Claim | JobRow | None:
+    """Take the items of a lost worker first, then those that nobody has begun, then what was put aside.
 
     So an item that waits for its lab's next day, maybe for long, holds up none behind it. The job itself where it is
     over, because what was left of it was lost.

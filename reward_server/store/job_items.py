@@ -1,4 +1,4 @@
-"""What workers do: take items of a job under a lease, keep the lease, record what became of them.
+"""Statements of workers: take items of a job under a lease, keep the lease, record what became of them.
 
 Whoever changes items of a job first locks its row (on SQLite there is one writer anyway), so that a claim and a record
 never cross. A record is refused where the lease was lost meanwhile or the job is over: whoever records does so in the
@@ -14,16 +14,16 @@ from sqlalchemy import Connection, bindparam, func, select, update
 
 from reward_server.errors import LeaseLost
 from reward_server.store.isolation import across_labs
-from reward_server.store.job_claims import Hold, Taken, claim_items
+from reward_server.store.job_claims import ItemLease, TakenItems, claim_items
 from reward_server.store.job_records import OPEN, Claim, ItemOutcome, ItemState, JobRow, JobStatus
 from reward_server.store.job_standing import GOES_ON, counted, place_of, saved, write_outcomes
 from reward_server.store.jobs import job_of
 from reward_server.store.records import JsonObject
 from reward_server.store.session import Session
-from reward_server.store.tables import Job, JobItem, table_of
+from reward_server.store.tables import JobItemTable, JobTable, table_of
 
-_JOB = table_of(Job)
-_ITEM = table_of(JobItem)
+_JOB = table_of(JobTable)
+_ITEM = table_of(JobItemTable)
 _LOCK = (
     select(_JOB)
     .where(_JOB.c.lab_id == bindparam("lab_id"), _JOB.c.job_id == bindparam("job_id"), _JOB.c.status.in_(OPEN))
@@ -67,13 +67,13 @@ _NOTE = (
 _OPEN_COUNT = across_labs(select(func.count()).select_from(_JOB).where(_JOB.c.status.in_(OPEN)))
 
 
-class JobItems:
+class JobItemRepository:
     """Items of all labs' jobs: for workers alone."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    async def claim(self, hold: Hold, types: Sequence[str], now: datetime) -> Taken:
+    async def claim(self, hold: ItemLease, types: Sequence[str], now: datetime) -> TakenItems:
         """Items of the job whose lab was served longest ago."""
         return await self._session.run(lambda connection: claim_items(connection, hold, types, now))
 
@@ -83,7 +83,7 @@ class JobItems:
         return await self._session.run(lambda connection: connection.execute(_EXTEND, values).rowcount > 0)
 
     async def note(self, claim: Claim, noted: JsonObject) -> None:
-        """How far the items are; nothing where they are no longer the worker's."""
+        """Note the progress of items; nothing where they are no longer the worker's."""
         values = {**place_of(claim.job), "token": claim.token, "noted": noted}
         await self._session.run(lambda connection: connection.execute(_NOTE, values))
 
@@ -117,7 +117,7 @@ class JobItems:
         await self._session.run(work)
 
     async def record(self, claim: Claim, outcomes: Sequence[ItemOutcome], now: datetime) -> JobRow:
-        """What became of items of a claim; the job as it stands afterwards, over if that were the last.
+        """Record the outcomes of items of a claim; return the job as it stands afterwards, over if that were the last.
 
         Raises:
             LeaseLost: they are no longer the worker's.

@@ -1,4 +1,4 @@
-"""What goes in and out of the store of jobs: uploaded files, jobs, and what became of their items."""
+"""Records of the store of jobs: uploaded files, jobs, and what became of their items."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reward_server.store.records import JsonObject
 
 
 class JobStatus(StrEnum):
-    """Where a job stands; the last three are final until somebody resumes or retries it.
+    """The status of a job; the last three are final until somebody resumes or retries it.
 
     A job is `FAILED` when it is over and not one of its items has a result.
     """
@@ -30,7 +30,7 @@ TRAIN_POLICY = "train_policy"
 
 
 class ItemState(StrEnum):
-    """Where an item stands; items that nobody has begun have no row."""
+    """The state of an item; items that nobody has begun have no row."""
 
     LEASED = "leased"
     WAITING = "waiting"
@@ -109,7 +109,7 @@ class JobRow:
 
     @property
     def is_open(self) -> bool:
-        """Whether workers take items of it."""
+        """True if workers take items of it."""
         return self.status in OPEN
 
 
@@ -130,7 +130,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemOutcome:
-    """What became of an item in an attempt."""
+    """The outcome of an item in an attempt."""
 
     index: int
     state: ItemState

@@ -1,4 +1,4 @@
-"""How a job stands after what became of its items: counts, the end of the job, and the end of a wait."""
+"""The standing of a job after the outcomes of its items: counts, the end of the job, and the end of a wait."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from datetime import datetime
 from sqlalchemy import Connection, bindparam, update
 
 from reward_server.store.job_records import ItemOutcome, ItemState, JobRow, JobStatus
-from reward_server.store.tables import Job, JobItem, table_of
+from reward_server.store.tables import JobItemTable, JobTable, table_of
 
 GOES_ON: dict[str, object] = {"status": JobStatus.RUNNING, "rests_until": None, "rests_for": None}
 """What changes of a job that waited, once something of it was done."""
 
-_JOB = table_of(Job)
-_ITEM = table_of(JobItem)
+_JOB = table_of(JobTable)
+_ITEM = table_of(JobItemTable)
 _RECORD = (
     update(_ITEM)
     .where(
@@ -68,7 +68,7 @@ def counted(
 
 
 def _why(job: JobRow, outcomes: Sequence[ItemOutcome]) -> str:
-    """Why a job came to nothing, in a line: what its item says, or the one of many that ended it."""
+    """The reason why a job came to nothing, in a line: what its item says, or the one of many that ended it."""
     said = str((outcomes[-1].result or {}).get("message", ""))
     return said if job.total == 1 else f"None of the {job.total:,} items has a result; the last to end: {said}"
 

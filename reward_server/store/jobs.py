@@ -14,10 +14,10 @@ from reward_server.store.mapping import values_of
 from reward_server.store.pages import is_after, made_with
 from reward_server.store.records import JsonObject, PageEnd
 from reward_server.store.session import Session
-from reward_server.store.tables import Job, JobItem, table_of
+from reward_server.store.tables import JobItemTable, JobTable, table_of
 
-_JOB = table_of(Job)
-_ITEM = table_of(JobItem)
+_JOB = table_of(JobTable)
+_ITEM = table_of(JobItemTable)
 _ADD = insert(_JOB)
 _GET = select(_JOB).where(_JOB.c.lab_id == bindparam("lab_id"), _JOB.c.job_id == bindparam("job_id"))
 _OPEN = select(func.count()).where(_JOB.c.lab_id == bindparam("lab_id"), _JOB.c.status.in_(OPEN))
@@ -47,7 +47,7 @@ _NOTED = select(_ITEM.c.job_id, _ITEM.c.result).where(
 _PURGE = across_labs(delete(_JOB).where(_JOB.c.finished_at < bindparam("before")))
 
 
-class Jobs:
+class JobRepository:
     """Jobs of one lab at a time."""
 
     def __init__(self, session: Session) -> None:
@@ -102,13 +102,13 @@ class Jobs:
         return await self._session.run(lambda connection: set(connection.execute(_OPEN_IDS).scalars()))
 
     async def cancel(self, lab_id: str, job_id: str, now: datetime) -> bool:
-        """Whether it was open: from now on nobody records anything more of it."""
+        """True if it was open: from now on nobody records anything more of it."""
         return await self._move(
             lab_id, job_id, OPEN, {"status": JobStatus.CANCELLED, "finished_at": now}, _hand_back(now)
         )
 
     async def resume(self, lab_id: str, job_id: str) -> bool:
-        """Whether it was cancelled: it goes on where it stopped.
+        """True if it was cancelled: it goes on where it stopped.
 
         What it waited for then is looked at anew.
         """
@@ -116,7 +116,7 @@ class Jobs:
         return await self._move(lab_id, job_id, (JobStatus.CANCELLED,), {"status": JobStatus.QUEUED, **changes})
 
     async def retry_dead(self, lab_id: str, job_id: str, now: datetime) -> bool:
-        """Whether it was over: its dead items are taken again."""
+        """True if it was over: its dead items are taken again."""
         over = (JobStatus.COMPLETED, JobStatus.FAILED)
         again = (
             update(_ITEM)
@@ -134,7 +134,7 @@ class Jobs:
         )
 
     async def noted(self, lab_id: str, job_ids: Sequence[str]) -> dict[str, JsonObject]:
-        """How far items are that workers hold, by job, where they told."""
+        """The progress of items that workers hold, by job, where they told."""
         wanted = {"lab_id": lab_id, "job_ids": list(job_ids)}
         return await self._session.run(
             lambda connection: {row.job_id: row.result for row in connection.execute(_NOTED, wanted) if row.result}

@@ -11,9 +11,9 @@ from reward_server.store.isolation import across_labs
 from reward_server.store.mapping import values_of
 from reward_server.store.records import KeyRow
 from reward_server.store.session import Session
-from reward_server.store.tables import ApiKey, table_of
+from reward_server.store.tables import ApiKeyTable, table_of
 
-_KEY = table_of(ApiKey)
+_KEY = table_of(ApiKeyTable)
 _ADD = insert(_KEY)
 # Whose key it is, only the key tells.
 _GET = across_labs(select(_KEY).where(_KEY.c.key_id == bindparam("key_id")))
@@ -35,7 +35,7 @@ _USED = across_labs(
 _DELETE = across_labs(delete(_KEY).where(_KEY.c.key_id == bindparam("this_key")))
 
 
-class Keys:
+class KeyRepository:
     """Keys of all labs: only the key ring and the operator's commands read them."""
 
     def __init__(self, session: Session) -> None:
@@ -64,23 +64,23 @@ class Keys:
         )
 
     async def revoke(self, key_id: str, at: datetime) -> bool:
-        """Whether there was such a key that was not revoked yet."""
+        """True if there was such a key that was not revoked yet."""
         values = {"this_key": key_id, "at": at}
         return await self._session.run(lambda connection: connection.execute(_REVOKE, values).rowcount == 1)
 
     async def note_use(self, used: Mapping[str, datetime]) -> None:
-        """When keys were last used, by their ids; an older moment than the one that is known changes nothing."""
+        """Note when keys were last used, by their ids; an older moment than the one that is known changes nothing."""
         values = [{"this_key": key_id, "at": at} for key_id, at in sorted(used.items())]
         await self._session.run(lambda connection: connection.execute(_USED, values))
 
     async def delete(self, key_id: str) -> bool:
-        """Whether there was such a key."""
+        """True if there was such a key."""
         return await self._session.run(
             lambda connection: connection.execute(_DELETE, {"this_key": key_id}).rowcount == 1
         )
 
     async def count(self) -> int:
-        """How many keys there are, revoked ones included."""
+        """The number of keys, revoked ones included."""
         return await self._session.run(lambda connection: int(connection.execute(_COUNT).scalar_one()))
 
 

@@ -8,17 +8,17 @@ from sqlalchemy import Connection, RowMapping, bindparam, select, update
 
 from reward_server.store.dialects import upsert
 from reward_server.store.isolation import across_labs
-from reward_server.store.records import LabRow, Limits
+from reward_server.store.records import LabLimitsRow, LabRow
 from reward_server.store.session import Session
-from reward_server.store.tables import Lab, table_of
+from reward_server.store.tables import LabTable, table_of
 
-_LAB = table_of(Lab)
+_LAB = table_of(LabTable)
 _GET = select(_LAB).where(_LAB.c.lab_id == bindparam("lab"))
 _LIST = across_labs(select(_LAB).order_by(_LAB.c.lab_id))
-_LIMITS = tuple(field.name for field in fields(Limits))
+_LIMITS = tuple(field.name for field in fields(LabLimitsRow))
 
 
-class Labs:
+class LabRepository:
     """All labs of this server."""
 
     def __init__(self, session: Session) -> None:
@@ -60,5 +60,5 @@ def _values(row: LabRow) -> dict[str, object]:
 
 
 def _record(row: RowMapping) -> LabRow:
-    limits = Limits(**{name: row[name] for name in _LIMITS})
+    limits = LabLimitsRow(**{name: row[name] for name in _LIMITS})
     return LabRow(lab_id=row["lab_id"], name=row["name"], created_at=row["created_at"], limits=limits)

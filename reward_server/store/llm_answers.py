@@ -1,4 +1,4 @@
-"""What language models decided: opaque texts by key. The first one under a key stays, unless it turns out damaged.
+"""Decisions of language models: opaque texts by key. The first one under a key stays, unless it turns out damaged.
 
 What is in them and what the keys are made of is the business of whoever keeps them.
 """
@@ -12,12 +12,12 @@ from sqlalchemy import Connection, LargeBinary, bindparam, cast, delete, select,
 
 from reward_server.store.dialects import upsert
 from reward_server.store.session import Session
-from reward_server.store.tables import LlmVerdict, table_of
+from reward_server.store.tables import LlmVerdictTable, table_of
 
 KEYS_AT_ONCE = 500
 """SQLite takes a bounded number of parameters in a statement."""
 
-_VERDICT = table_of(LlmVerdict)
+_VERDICT = table_of(LlmVerdictTable)
 _GET = select(_VERDICT.c.key, _VERDICT.c.body).where(_VERDICT.c.key.in_(bindparam("keys", expanding=True)))
 # As bytes: SQLite keeps text that is no UTF-8, which would fail the whole statement, and with it all the other keys.
 _BYTES = cast(_VERDICT.c.body, LargeBinary).label("body")
@@ -30,7 +30,7 @@ _REPLACE = (
 _PURGE = delete(_VERDICT).where(_VERDICT.c.created_at < bindparam("before"))
 
 
-class LlmAnswers:
+class LlmAnswerRepository:
     """Decisions of all labs: a key tells nothing about whose they are."""
 
     def __init__(self, session: Session) -> None:

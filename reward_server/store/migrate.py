@@ -72,7 +72,7 @@ def revisions() -> list[str]:
 
 
 def drops(revision: str, since: str | None = None) -> list[str]:
-    """What a downgrade to `revision` loses, the newest first: the `DROPS` of every revision that it undoes."""
+    """The losses of a downgrade to `revision`, the newest first: the `DROPS` of every revision that it undoes."""
     lost = []
     for script in _scripts().iterate_revisions(since or "head", revision):
         lost.append(f"{script.revision}: {script.module.DROPS}")
@@ -131,7 +131,7 @@ async def _run_on_postgres(url: str, action: Action) -> None:
 
 
 def _postgres_trouble(cause: BaseException | None) -> str:
-    """What to do about it; a driver's own words may hold the URL."""
+    """Advice about the failure; a driver's own words may hold the URL."""
     if isinstance(cause, DBAPIError) and getattr(cause.orig, "sqlstate", None) == _LOCK_NOT_GIVEN:
         return _WAITED
     return "PostgreSQL cannot be reached, or refuses this user: look at LABS_DATABASE_URL and at the server's log."

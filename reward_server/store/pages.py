@@ -37,12 +37,12 @@ def newest(
 
 
 def is_after(created: ColumnElement[Any], own: ColumnElement[Any], end: PageEnd) -> ColumnElement[bool]:
-    """Whether a row comes on a later page."""
+    """The condition that a row comes on a later page."""
     return or_(created < end.created_at, and_(created == end.created_at, own < end.id))
 
 
 def made_with(collections: ColumnElement[Any], allowed: Sequence[str]) -> ColumnElement[bool]:
-    """Whether a column of JSON lists names no other collections than these. NULL stands for all there are."""
+    """The condition that a column of JSON lists names no collections but these. NULL stands for all there are."""
     named = json_texts(collections).table_valued("value").c.value
     return and_(collections.is_not(null()), ~select(named).where(named.not_in(allowed)).exists())
 

@@ -111,7 +111,7 @@ class TaskLane:
             return await self._connection.run_sync(work)
 
     def _is_stale(self) -> bool:
-        """Whether the server has gone since the last work: then a new connection, and nobody needs to know."""
+        """True if the server has gone since the last work: then a new connection, and nobody needs to know."""
         return self._connection is not None and self._driver.is_closed() and not self._connection.in_transaction()
 
     async def _drop(self) -> None:

@@ -1,4 +1,4 @@
-"""What people said of pairs of conversations."""
+"""Preferences of people between pairs of conversations."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from reward_server.store.mapping import values_of
 from reward_server.store.pages import newest
 from reward_server.store.records import PageEnd, PreferenceRow
 from reward_server.store.session import Session
-from reward_server.store.tables import Preference, table_of
+from reward_server.store.tables import PreferenceTable, table_of
 
-_PREFERENCE = table_of(Preference)
+_PREFERENCE = table_of(PreferenceTable)
 _ADD = insert(_PREFERENCE)
 
 
-class Preferences:
+class PreferenceRepository:
     """Human preferences of one lab at a time."""
 
     def __init__(self, session: Session) -> None:

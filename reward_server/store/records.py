@@ -1,4 +1,4 @@
-"""What goes in and out of the store: plain frozen values, one per kind of row.
+"""Records that go in and out of the store: plain frozen values, one per kind of row.
 
 Tables never leave the room; these do. Fields that hold conversation text, a persona's private state
 or verdicts stay out of `repr`, so that a record in a log line or a traceback gives nothing away.
@@ -20,7 +20,7 @@ ANSWER_LIFETIME = timedelta(hours=24)
 
 
 class EpisodeStatus(StrEnum):
-    """What an episode is at a given moment; `expired` is never stored, it follows from the time."""
+    """The status of an episode at a given moment; `expired` is never stored, it follows from the time."""
 
     ACTIVE = "active"
     COMPLETE = "complete"
@@ -37,8 +37,8 @@ class EvaluationSource(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What a lab may use beside the plans of its keys; None means no limit of its own."""
+class LabLimitsRow:
+    """The limits of a lab beside the plans of its keys; None means no limit of its own."""
 
     characters_per_day: int | None = None
     tokens_per_day: int | None = None
@@ -48,7 +48,7 @@ class Limits:
     retention_days: int | None = None
 
 
-NO_LIMITS = Limits()
+NO_LIMITS = LabLimitsRow()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class AuditRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRow:
-    """What a lab used on a day."""
+    """The usage of a lab on a day."""
 
     lab_id: str
     day: date
@@ -85,7 +85,7 @@ class LabRow:
     name: str
     """As people call it; may be empty."""
     created_at: datetime
-    limits: Limits = NO_LIMITS
+    limits: LabLimitsRow = NO_LIMITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,11 +139,11 @@ class EpisodeRow:
 
     @property
     def expires_at(self) -> datetime:
-        """When it expires if nothing more happens."""
+        """The moment at which it expires if nothing more happens."""
         return self.active_at + EPISODE_LIFETIME
 
     def status_at(self, now: datetime) -> EpisodeStatus:
-        """What it is at this moment; a complete episode stays complete."""
+        """The status at this moment; a complete episode stays complete."""
         if self.status is EpisodeStatus.ACTIVE and now >= self.expires_at:
             return EpisodeStatus.EXPIRED
         return self.status
@@ -214,7 +214,7 @@ class ComparisonRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreferenceRow:
-    """What a person said of two conversations of one scenario.
+    """The preference of a person between two conversations of one scenario.
 
     Of a stored comparison it has that one's rewards as well; otherwise nobody has scored the two.
     """
@@ -282,7 +282,7 @@ class Stats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spend:
-    """What was spent on language models. Money is in whole billionths of a US dollar, so that sums are exact."""
+    """An amount spent on language models. Money is in whole billionths of a US dollar, so that sums are exact."""
 
     tokens: int = 0
     nano_usd: int = 0
@@ -301,7 +301,7 @@ NO_CEILING = Ceiling()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookingRow:
-    """What a question on its way may cost; it stops counting at `runs_out_at`, whatever became of who booked it."""
+    """The most that a question on its way may cost; it stops counting at `runs_out_at`, whoever booked it."""
 
     booking_id: str
     lab_id: str
@@ -312,7 +312,7 @@ class BookingRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpendingRow:
-    """What a lab spent on a day: settled calls, and what is booked for those on their way."""
+    """The spending of a lab on a day: settled calls, and what is booked for those on their way."""
 
     lab_id: str
     day: date
@@ -322,7 +322,7 @@ class SpendingRow:
 
 
 class DeliveryState(StrEnum):
-    """What became of a message to a webhook."""
+    """The state of a message to a webhook."""
 
     PENDING = "pending"
     DELIVERED = "delivered"
@@ -332,7 +332,7 @@ class DeliveryState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookRow:
-    """Where a lab wants to be told of events. Its secret is derived from the pepper, and stored nowhere."""
+    """A URL at which a lab wants to be told of events. Its secret is derived from the pepper, and stored nowhere."""
 
     webhook_id: str
     lab_id: str

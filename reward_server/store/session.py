@@ -55,7 +55,7 @@ class LaneSession:
 
     @property
     def began(self) -> bool:
-        """Whether any work was handed in."""
+        """True if any work was handed in."""
         return self._running is not None
 
     async def settle(self) -> None:

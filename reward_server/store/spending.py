@@ -1,4 +1,4 @@
-"""What labs spent on language models, a row per lab and day (UTC), and what is booked for questions on their way.
+"""Spending of labs on language models, a row per lab and day (UTC), and what is booked for questions on their way.
 
 Checking the ceiling and booking are one transaction that holds a lock, so no two questions can both take what
 is left, whichever process asks them. A booking counts until it is settled or has run out: a process that died leaves
@@ -16,9 +16,9 @@ from reward_server.store.dialects import one_at_a_time, upsert
 from reward_server.store.isolation import across_labs
 from reward_server.store.records import NO_CEILING, BookingRow, Ceiling, Spend, SpendingRow
 from reward_server.store.session import Session
-from reward_server.store.tables import LlmBooking, LlmSpending, table_of
+from reward_server.store.tables import LlmBookingTable, LlmSpendingTable, table_of
 
-_SPENDING, _BOOKING = table_of(LlmSpending), table_of(LlmBooking)
+_SPENDING, _BOOKING = table_of(LlmSpendingTable), table_of(LlmBookingTable)
 _GET = select(_SPENDING.c.tokens, _SPENDING.c.nano_usd).where(
     _SPENDING.c.lab_id == bindparam("lab_id"), _SPENDING.c.day == bindparam("day")
 )
@@ -43,18 +43,18 @@ _DAYS_BOOKED = across_labs(
 )
 
 
-class Spending:
+class SpendingRepository:
     """The spending of one lab at a time."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     async def of(self, lab_id: str, day: date) -> Spend:
-        """What the lab spent on this day, as far as it is settled."""
+        """The spending of the lab on this day, as far as it is settled."""
         return await self._session.run(lambda connection: _spent(connection, lab_id, day))
 
     async def booked(self, lab_id: str, day: date, now: datetime) -> Spend:
-        """What is booked of this day for questions that are on their way at this moment."""
+        """The amount booked of this day for questions that are on their way at this moment."""
         return await self._session.run(lambda connection: _booked(connection, lab_id, day, now))
 
     async def book(self, booking: BookingRow, now: datetime, ceiling: Ceiling = NO_CEILING) -> bool:

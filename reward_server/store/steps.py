@@ -1,4 +1,4 @@
-"""How episodes move on: each only from where it was when its turn began, so two turns never take one place.
+"""Moves episodes on: each only from where it was when its turn began, so two turns never take one place.
 
 On PostgreSQL all of them move in one statement, because every statement is a journey to the server. On SQLite one
 statement runs over all of them and says how many moved; where some did not, they move one by one, to see which.
@@ -16,9 +16,9 @@ from sqlalchemy.types import TypeEngine
 from reward_server.store.columns import JSON_COLUMN, UtcDateTime, dump_json
 from reward_server.store.isolation import across_labs
 from reward_server.store.records import EpisodeRow, EpisodeStatus
-from reward_server.store.tables import Episode, table_of
+from reward_server.store.tables import EpisodeTable, table_of
 
-_EPISODE = table_of(Episode)
+_EPISODE = table_of(EpisodeTable)
 _STEP = (
     update(_EPISODE)
     .where(

@@ -106,12 +106,12 @@ class Store:
             return await self._writers.do(partial(_done, block))
 
     async def read(self, block: Block[Result]) -> Result:
-        """What a block of store calls finds in one consistent state; waits for no writer."""
+        """Run a block of store calls in one consistent state; waits for no writer."""
         return await self._readers.do(partial(_done, block))
 
     @property
     def has_one_server(self) -> bool:
-        """Whether no other server writes what this one does: a file has one at a time (`occupancy`)."""
+        """True if no other server writes what this one does: a file has one at a time (`occupancy`)."""
         return sqlite_file(self._url) is not None
 
     @property
@@ -138,7 +138,7 @@ class Store:
 
 
 def _done(block: Block[Result], connection: Connection) -> Result:
-    """Where the connection is."""
+    """Run a block on the connection's thread."""
     return done_at_once(block(UnitOfWork(DirectSession(connection))))
 
 
@@ -152,7 +152,7 @@ def _file_of(url: str) -> _File | None:
 
 
 def _lanes(url: str, busy_timeout_s: float) -> tuple[OpenLane, OpenLane]:
-    """How connections are opened that write, and that read."""
+    """The functions that open connections which write, and which read."""
     if sqlite_file(url) is None:
         to_write, to_read = postgres.open_writing(check_url(url)), postgres.open_reading(check_url(url))
         return partial(postgres.TaskLane, to_write), partial(postgres.TaskLane, to_read)

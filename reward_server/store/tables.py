@@ -37,7 +37,7 @@ NAMING = {
 metadata = MetaData(naming_convention=NAMING)
 
 
-class Row(SQLModel):
+class TableBase(SQLModel):
     """Base of the tables, on metadata of our own so that other SQLModel users cannot add to it."""
 
     metadata = metadata
@@ -59,7 +59,7 @@ def _text() -> Any:
     return Field(sa_column=Column(Text(), nullable=False))
 
 
-class Lab(Row, table=True):
+class LabTable(TableBase, table=True):
     """`LabRow`."""
 
     __tablename__ = "lab"
@@ -75,7 +75,7 @@ class Lab(Row, table=True):
     retention_days: int | None
 
 
-class AuditEvent(Row, table=True):
+class AuditEventTable(TableBase, table=True):
     """`AuditRow`."""
 
     __tablename__ = "audit_event"
@@ -90,7 +90,7 @@ class AuditEvent(Row, table=True):
     target: str = Field(max_length=200)
 
 
-class Usage(Row, table=True):
+class UsageTable(TableBase, table=True):
     """`UsageRow`."""
 
     __tablename__ = "usage_day"
@@ -103,7 +103,7 @@ class Usage(Row, table=True):
     characters: int = _number()
 
 
-class ApiKey(Row, table=True):
+class ApiKeyTable(TableBase, table=True):
     """`KeyRow`."""
 
     __tablename__ = "api_key"
@@ -125,7 +125,7 @@ class ApiKey(Row, table=True):
     last_used_at: datetime | None = _moment(nullable=True)
 
 
-class Episode(Row, table=True):
+class EpisodeTable(TableBase, table=True):
     """`EpisodeRow`."""
 
     __tablename__ = "episode"
@@ -155,7 +155,7 @@ class Episode(Row, table=True):
     active_at: datetime = _moment()
 
 
-class Turn(Row, table=True):
+class TurnTable(TableBase, table=True):
     """`TurnRow`. The primary key is what makes a doubled turn impossible."""
 
     __tablename__ = "turn"
@@ -174,7 +174,7 @@ class Turn(Row, table=True):
     created_at: datetime = _moment()
 
 
-class Evaluation(Row, table=True):
+class EvaluationTable(TableBase, table=True):
     """`EvaluationRow`."""
 
     __tablename__ = "evaluation"
@@ -197,7 +197,7 @@ class Evaluation(Row, table=True):
     answer: dict[str, Any] | None = _json(nullable=True)
 
 
-class Comparison(Row, table=True):
+class ComparisonTable(TableBase, table=True):
     """`ComparisonRow`."""
 
     __tablename__ = "comparison"
@@ -223,7 +223,7 @@ class Comparison(Row, table=True):
     created_at: datetime = _moment()
 
 
-class Preference(Row, table=True):
+class PreferenceTable(TableBase, table=True):
     """`PreferenceRow`."""
 
     __tablename__ = "preference"
@@ -246,7 +246,7 @@ class Preference(Row, table=True):
     created_at: datetime = _moment()
 
 
-class Answer(Row, table=True):
+class AnswerTable(TableBase, table=True):
     """`StoredAnswer`."""
 
     __tablename__ = "stored_answer"
@@ -259,7 +259,7 @@ class Answer(Row, table=True):
     created_at: datetime = Field(sa_column=Column(UtcDateTime(), nullable=False, index=True))
 
 
-class Webhook(Row, table=True):
+class WebhookTable(TableBase, table=True):
     """`WebhookRow`."""
 
     __tablename__ = "webhook"
@@ -273,7 +273,7 @@ class Webhook(Row, table=True):
     disabled_at: datetime | None = _moment(nullable=True)
 
 
-class WebhookDelivery(Row, table=True):
+class WebhookDeliveryTable(TableBase, table=True):
     """`DeliveryRow`."""
 
     __tablename__ = "webhook_delivery"
@@ -298,8 +298,8 @@ class WebhookDelivery(Row, table=True):
     created_at: datetime = _moment()
 
 
-class LlmSpending(Row, table=True):
-    """What a lab spent on language models in a day (UTC): what is settled."""
+class LlmSpendingTable(TableBase, table=True):
+    """The settled spending of a lab on language models in a day (UTC)."""
 
     __tablename__ = "llm_spending"
 
@@ -310,8 +310,8 @@ class LlmSpending(Row, table=True):
     calls: int = Field(sa_column=Column(BigInteger(), nullable=False, server_default="0"))
 
 
-class LlmBooking(Row, table=True):
-    """What a question on its way may cost, until it is settled or has run out."""
+class LlmBookingTable(TableBase, table=True):
+    """The most that a question on its way may cost, until it is settled or has run out."""
 
     __tablename__ = "llm_bookings"
     __table_args__ = (Index("ix_llm_bookings_lab_day", "lab_id", "day"),)
@@ -324,8 +324,8 @@ class LlmBooking(Row, table=True):
     runs_out_at: datetime = Field(sa_column=Column(UtcDateTime(), nullable=False, index=True))
 
 
-class LlmVerdict(Row, table=True):
-    """What a language model decided, by a hash of everything that it depends on."""
+class LlmVerdictTable(TableBase, table=True):
+    """The decision of a language model, by a hash of everything that it depends on."""
 
     __tablename__ = "llm_verdicts"
 
@@ -334,8 +334,8 @@ class LlmVerdict(Row, table=True):
     created_at: datetime = Field(sa_column=Column(UtcDateTime(), nullable=False, index=True))
 
 
-class ServerFact(Row, table=True):
-    """What a server must not forget, by name."""
+class ServerFactTable(TableBase, table=True):
+    """A fact that a server must not forget, by name."""
 
     __tablename__ = "server"
 
@@ -343,7 +343,7 @@ class ServerFact(Row, table=True):
     value: str = Field(max_length=255)
 
 
-class File(Row, table=True):
+class FileTable(TableBase, table=True):
     """`FileRow`."""
 
     __tablename__ = "file"
@@ -360,7 +360,7 @@ class File(Row, table=True):
     collections: list[str] | None = _json(nullable=True)
 
 
-class FileChunk(Row, table=True):
+class FileChunkTable(TableBase, table=True):
     """`Chunk`."""
 
     __tablename__ = "file_chunk"
@@ -372,7 +372,7 @@ class FileChunk(Row, table=True):
     data: bytes = Field(sa_column=Column(LargeBinary(), nullable=False))
 
 
-class Job(Row, table=True):
+class JobTable(TableBase, table=True):
     """`JobRow`."""
 
     __tablename__ = "job"
@@ -405,7 +405,7 @@ class Job(Row, table=True):
     rests_for: str | None = Field(max_length=32)
 
 
-class JobItem(Row, table=True):
+class JobItemTable(TableBase, table=True):
     """An item that somebody has begun. The primary key is what makes a doubled result impossible."""
 
     __tablename__ = "job_item"
@@ -421,7 +421,7 @@ class JobItem(Row, table=True):
     result: dict[str, Any] | None = _json(nullable=True)
 
 
-class Agent(Row, table=True):
+class AgentTable(TableBase, table=True):
     """`AgentRow`."""
 
     __tablename__ = "agent"
@@ -436,7 +436,7 @@ class Agent(Row, table=True):
     created_at: datetime = _moment()
 
 
-class AgentEpisode(Row, table=True):
+class AgentEpisodeTable(TableBase, table=True):
     """`AgentEpisodeRow`. The primary key is what makes an item that counts twice impossible."""
 
     __tablename__ = "agent_episode"
@@ -460,7 +460,7 @@ class AgentEpisode(Row, table=True):
     created_at: datetime = _moment()
 
 
-class TrainingRun(Row, table=True):
+class TrainingRunTable(TableBase, table=True):
     """`TrainingRunRow`."""
 
     __tablename__ = "training_run"
@@ -483,7 +483,7 @@ class TrainingRun(Row, table=True):
     finished_at: datetime | None = _moment(nullable=True)
 
 
-class TrainingMetric(Row, table=True):
+class TrainingMetricTable(TableBase, table=True):
     """`MetricRow`."""
 
     __tablename__ = "training_metric"
@@ -497,6 +497,6 @@ class TrainingMetric(Row, table=True):
     record: dict[str, Any] = _json()
 
 
-def table_of(row: type[Row]) -> Table:
+def table_of(row: type[TableBase]) -> Table:
     """The Core table of a class above."""
     return metadata.tables[str(row.__tablename__)]

@@ -1,4 +1,4 @@
-"""What goes in and out of the store of training runs: the runs, and the metrics that their learners wrote."""
+"""Records of the store of training runs: the runs, and the metrics that their learners wrote."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reward_server.store.records import JsonObject
 
 
 class RunStatus(StrEnum):
-    """Where a run stands; the last three are final until somebody resumes it (a complete one stays complete)."""
+    """The status of a run; the last three are final until somebody resumes it (a complete one stays complete)."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -53,7 +53,7 @@ class TrainingRunRow:
 
     @property
     def is_open(self) -> bool:
-        """Whether it waits or runs."""
+        """True if it waits or runs."""
         return self.status in OPEN_RUNS
 
 

@@ -17,15 +17,15 @@ from reward_server.store.mapping import values_of
 from reward_server.store.pages import is_after, made_with
 from reward_server.store.records import PageEnd
 from reward_server.store.session import Session
-from reward_server.store.tables import TrainingMetric, TrainingRun, table_of
+from reward_server.store.tables import TrainingMetricTable, TrainingRunTable, table_of
 from reward_server.store.training_records import OPEN_RUNS, MetricPlace, MetricRow, RunStatus, TrainingRunRow
 
-_RUN = table_of(TrainingRun)
-_METRIC = table_of(TrainingMetric)
+_RUN = table_of(TrainingRunTable)
+_METRIC = table_of(TrainingMetricTable)
 _IDS = across_labs(select(_RUN.c.training_run_id))
 
 
-class TrainingRuns:
+class TrainingRunRepository:
     """Runs of one lab at a time."""
 
     def __init__(self, session: Session) -> None:
@@ -65,7 +65,7 @@ class TrainingRuns:
         return await self._session.run(lambda connection: [_run(row) for row in connection.execute(rows).mappings()])
 
     async def count(self, lab_id: str, statuses: Sequence[RunStatus]) -> int:
-        """How many of the lab's runs stand so."""
+        """The number of the lab's runs with these statuses."""
         found = select(func.count()).where(_RUN.c.lab_id == lab_id, _RUN.c.status.in_(statuses))
         return await self._session.run(lambda connection: int(connection.execute(found).scalar_one()))
 
@@ -76,7 +76,7 @@ class TrainingRuns:
         return await self._session.run(lambda connection: connection.execute(changed).rowcount == 1)
 
     async def delete(self, lab_id: str, run_id: str) -> bool:
-        """Whether there was such a run, and it was over; its metrics go with it."""
+        """True if there was such a run, and it was over; its metrics go with it."""
         own = _RUN.c.lab_id == lab_id, _RUN.c.training_run_id == run_id
         gone = delete(_RUN).where(*own, _RUN.c.status.not_in(OPEN_RUNS))
         return await self._session.run(lambda connection: connection.execute(gone).rowcount == 1)

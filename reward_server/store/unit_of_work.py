@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from reward_server.store.agents import Agents
-from reward_server.store.answers import Answers
-from reward_server.store.audit import Audit
+from reward_server.store.agents import AgentRepository
+from reward_server.store.answers import AnswerRepository
+from reward_server.store.audit import AuditRepository
 from reward_server.store.browsing import Browsing
-from reward_server.store.comparisons import Comparisons
+from reward_server.store.comparisons import ComparisonRepository
 from reward_server.store.disposal import Disposal
-from reward_server.store.episodes import Episodes
-from reward_server.store.evaluations import Evaluations
-from reward_server.store.facts import Facts
-from reward_server.store.files import Files
-from reward_server.store.job_items import JobItems
-from reward_server.store.jobs import Jobs
-from reward_server.store.keys import Keys
-from reward_server.store.labs import Labs
-from reward_server.store.llm_answers import LlmAnswers
-from reward_server.store.preferences import Preferences
+from reward_server.store.episodes import EpisodeRepository
+from reward_server.store.evaluations import EvaluationRepository
+from reward_server.store.facts import FactRepository
+from reward_server.store.files import FileRepository
+from reward_server.store.job_items import JobItemRepository
+from reward_server.store.jobs import JobRepository
+from reward_server.store.keys import KeyRepository
+from reward_server.store.labs import LabRepository
+from reward_server.store.llm_answers import LlmAnswerRepository
+from reward_server.store.preferences import PreferenceRepository
 from reward_server.store.session import Session
-from reward_server.store.spending import Spending
-from reward_server.store.training_runs import TrainingRuns
-from reward_server.store.usage import Usage
-from reward_server.store.webhooks import Webhooks
+from reward_server.store.spending import SpendingRepository
+from reward_server.store.training_runs import TrainingRunRepository
+from reward_server.store.usage import UsageRepository
+from reward_server.store.webhooks import WebhookRepository
 
 Repository = TypeVar("Repository")
 
@@ -52,23 +52,23 @@ class UnitOfWork:
     def __init__(self, session: Session) -> None:
         self.session = session
 
-    labs = _Opened(Labs)
-    audit = _Opened(Audit)
-    usage = _Opened(Usage)
+    labs = _Opened(LabRepository)
+    audit = _Opened(AuditRepository)
+    usage = _Opened(UsageRepository)
     disposal = _Opened(Disposal)
-    keys = _Opened(Keys)
-    episodes = _Opened(Episodes)
-    evaluations = _Opened(Evaluations)
+    keys = _Opened(KeyRepository)
+    episodes = _Opened(EpisodeRepository)
+    evaluations = _Opened(EvaluationRepository)
     browsing = _Opened(Browsing)
-    comparisons = _Opened(Comparisons)
-    preferences = _Opened(Preferences)
-    webhooks = _Opened(Webhooks)
-    agents = _Opened(Agents)
-    training_runs = _Opened(TrainingRuns)
-    answers = _Opened(Answers)
-    files = _Opened(Files)
-    jobs = _Opened(Jobs)
-    job_items = _Opened(JobItems)
-    facts = _Opened(Facts)
-    spending = _Opened(Spending)
-    llm_answers = _Opened(LlmAnswers)
+    comparisons = _Opened(ComparisonRepository)
+    preferences = _Opened(PreferenceRepository)
+    webhooks = _Opened(WebhookRepository)
+    agents = _Opened(AgentRepository)
+    training_runs = _Opened(TrainingRunRepository)
+    answers = _Opened(AnswerRepository)
+    files = _Opened(FileRepository)
+    jobs = _Opened(JobRepository)
+    job_items = _Opened(JobItemRepository)
+    facts = _Opened(FactRepository)
+    spending = _Opened(SpendingRepository)
+    llm_answers = _Opened(LlmAnswerRepository)

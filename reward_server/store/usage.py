@@ -1,4 +1,4 @@
-"""What labs used, a row per lab and day (UTC)."""
+"""Usage of labs, a row per lab and day (UTC)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from reward_server.store.dialects import upsert
 from reward_server.store.mapping import values_of
 from reward_server.store.records import UsageRow
 from reward_server.store.session import Session
-from reward_server.store.tables import Usage as UsageTable
-from reward_server.store.tables import table_of
+from reward_server.store.tables import UsageTable, table_of
 
 _USAGE = table_of(UsageTable)
 _COUNTS = ("requests", "turns", "evaluations", "characters")
 
 
-class Usage:
+class UsageRepository:
     """The usage of one lab at a time."""
 
     def __init__(self, session: Session) -> None:

@@ -18,14 +18,14 @@ from reward_server.store.mapping import values_of
 from reward_server.store.pages import is_after
 from reward_server.store.records import DeliveryRow, DeliveryState, PageEnd, WebhookRow
 from reward_server.store.session import Session
-from reward_server.store.tables import Webhook, WebhookDelivery, table_of
+from reward_server.store.tables import WebhookDeliveryTable, WebhookTable, table_of
 
-_HOOK = table_of(Webhook)
-_DELIVERY = table_of(WebhookDelivery)
+_HOOK = table_of(WebhookTable)
+_DELIVERY = table_of(WebhookDeliveryTable)
 _PENDING = _DELIVERY.c.state == DeliveryState.PENDING.value
 
 
-class Webhooks:
+class WebhookRepository:
     """Webhooks and messages; of one lab at a time, but for what sends them."""
 
     def __init__(self, session: Session) -> None:
@@ -43,7 +43,7 @@ class Webhooks:
         return await self._session.run(lambda connection: [_hook(row) for row in connection.execute(rows).mappings()])
 
     async def delete(self, lab_id: str, webhook_id: str) -> bool:
-        """Whether there was such a webhook; its messages go with it."""
+        """True if there was such a webhook; its messages go with it."""
 
         def work(connection: Connection) -> bool:
             owned = _DELIVERY.c.lab_id == lab_id, _DELIVERY.c.webhook_id == webhook_id
@@ -135,7 +135,7 @@ class Webhooks:
         return await self._session.run(work)
 
     async def settle(self, row: DeliveryRow) -> None:
-        """What became of an attempt; nothing if the message was made due again meanwhile."""
+        """Record the outcome of an attempt; nothing if the message was made due again meanwhile."""
         mine = _DELIVERY.c.message_id == row.message_id, _DELIVERY.c.attempts == row.attempts
         values = {name: getattr(row, name) for name in ("state", "next_at", "last_status", "last_error")}
         done = across_labs(update(_DELIVERY).where(*mine).values(**values))

@@ -101,7 +101,7 @@ class Writer:
             self._refuse_queued()
 
     async def _next(self) -> _Ticket | _Block | None:
-        """Whoever waits longest, when there is one; None when nobody will come any more."""
+        """The unit that waits longest, when there is one; None when nobody will come any more."""
         while not self._queue and not self._closed:
             self._woken.clear()
             await self._woken.wait()
@@ -205,7 +205,7 @@ class _Ticket:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What a function returned, or raised."""
+    """The result of a function, or the error that it raised."""
 
     value: Any = None
     error: Exception | None = None

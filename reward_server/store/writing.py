@@ -1,4 +1,4 @@
-"""Whether a piece of work is storing something at this moment: such work is not cut short when the server stops.
+"""Notes that a piece of work is storing something at this moment: it is not cut short when the server stops.
 
 What is handed to the database may be stored, whatever becomes of who waits for it. Only its outcome says so, and the
 answer has to be that outcome.
@@ -12,7 +12,7 @@ from contextvars import ContextVar
 
 
 class Writes:
-    """What a piece of work, and all that it started, has handed to the database and not heard of again."""
+    """The writes that a piece of work, and all that it started, has handed to the database and not heard of again."""
 
     def __init__(self) -> None:
         self.under_way = 0

@@ -1,1 +1,1 @@
-"""What the operator sees of a running server: structured logs and metrics."""
+"""Telemetry of a running server for its operator: structured logs and metrics."""

@@ -1,4 +1,4 @@
-"""Whether a scenario pays differently from how it used to: the latest rewards against those before them.
+"""Drift of a scenario's rewards: the latest against those before them.
 
 A policy that learns moves it, too, and a policy that found a hole moves it far. Another scoring version begins anew.
 """
@@ -40,7 +40,7 @@ class Drift:
         return len(window.before) >= ENOUGH_BEFORE
 
     def moved(self, collection: str, scenario: str) -> float | None:
-        """How many standard deviations the mean has moved; None where that is not known."""
+        """The number of standard deviations the mean has moved; None where that is not known."""
         window = self._windows.get((collection, scenario))
         if window is None or len(window.before) < ENOUGH_BEFORE:
             return None
@@ -48,7 +48,7 @@ class Drift:
 
 
 def in_deviations(latest: Collection[float], before: Collection[float]) -> float:
-    """How far the mean of some rewards lies from that of those before them, in standard deviations of these."""
+    """The distance of the mean of some rewards from that of those before them, in standard deviations of these."""
     mean = math.fsum(before) / len(before)
     spread = math.sqrt(math.fsum((each - mean) ** 2 for each in before) / len(before))
     return (math.fsum(latest) / len(latest) - mean) / max(spread, LEAST_SPREAD)

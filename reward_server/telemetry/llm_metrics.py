@@ -1,10 +1,10 @@
-"""What calls of language models come to, in counters; labs are no labels, as bills are the ledger's."""
+"""Counters of calls of language models; labs are no labels, as bills are the ledger's."""
 
 from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from reward_server.llm.base import Usage
+from reward_server.llm.base import TokenUsage
 from reward_server.llm.budget import Prices
 from reward_server.logs.logger import get_logger
 
@@ -67,7 +67,7 @@ class LlmMetrics:
         )
         self._left_alone: set[str] = set()
 
-    def attempted(self, provider: str, outcome: str, seconds: float, usage: Usage) -> None:
+    def attempted(self, provider: str, outcome: str, seconds: float, usage: TokenUsage) -> None:
         """One call ended."""
         self.attempts.labels(provider, outcome).inc()
         self.attempt_seconds.labels(provider).observe(seconds)
@@ -89,7 +89,7 @@ class LlmMetrics:
         self.over_budget.labels(provider).inc()
 
     def breaker_moved(self, provider: str, cause: str | None) -> None:
-        """How the breaker stands: open after this failure, or closed."""
+        """Note the state of the breaker: open after this failure, or closed."""
         self.breaker_open.labels(provider).set(cause is not None)
         if cause is not None and provider not in self._left_alone:
             # From now on questions fail as `breaker_open`, which does not say why.

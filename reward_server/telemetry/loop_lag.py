@@ -1,4 +1,4 @@
-"""How late the event loop is: whatever blocks it delays every request, and shows nowhere else."""
+"""Lag of the event loop: whatever blocks it delays every request, and shows nowhere else."""
 
 from __future__ import annotations
 

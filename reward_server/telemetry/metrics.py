@@ -51,7 +51,7 @@ class Metrics(RequestMetrics, ScoringMetrics, ResourceMetrics):
             self.reward_drift.labels(*names).set_function(partial(self._moved, *names))
 
     def _moved(self, collection: str, scenario: str) -> float:
-        """What the page shows; none until it is known again after the scoring version has changed."""
+        """The number on the page; none until it is known again after the scoring version has changed."""
         return self._drift.moved(collection, scenario) or 0.0
 
     def watch(
@@ -62,7 +62,7 @@ class Metrics(RequestMetrics, ScoringMetrics, ResourceMetrics):
         loop_tasks: Callable[[], float],
         caches: Mapping[str, Callable[[], float]],
     ) -> None:
-        """Whom to ask when the page is read."""
+        """Set the function to ask when the page is read."""
         self.queue_age.set_function(queue_age)
         self.store_waiting.set_function(store_waiting)
         self.readers_busy.set_function(readers_busy)

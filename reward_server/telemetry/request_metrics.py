@@ -8,7 +8,7 @@ from reward_server.telemetry.llm_metrics import LATENCY_BUCKETS_S
 
 
 class RequestMetrics:
-    """What the edge of the server counts."""
+    """The counters of the edge of the server."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.requests = Counter(

@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 
 class ResourceMetrics:
-    """What is counted of resources and background work."""
+    """The counters of resources and background work."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.encoder_texts = Counter(

@@ -10,7 +10,7 @@ REWARD_BUCKETS = tuple(number / 10 for number in range(11))
 
 
 class ScoringMetrics:
-    """What episodes, judges and personas count."""
+    """The counters of episodes, judges and personas."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.episodes_started = Counter("labs_episodes_started", "Episodes created.", registry=registry)

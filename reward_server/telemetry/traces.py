@@ -17,14 +17,14 @@ _NAMES = {"lab": "labs.lab", "episode": "labs.episode_id", "code": "labs.error_c
 _SERVER_ERROR = 500
 
 
-class Span:
+class RequestSpan:
     """The span of one request; says nothing where there are no traces."""
 
     def __init__(self, span: Any = None) -> None:
         self._span = span
 
     def tell(self, method: str, route: str, status: int, request_id: str, trace: Mapping[str, Any]) -> None:
-        """What is known when it ends."""
+        """Add what is known when it ends."""
         if self._span is None:
             return
         from opentelemetry.trace import Status, StatusCode
@@ -38,17 +38,17 @@ class Span:
 
 
 class Traces:
-    """Where spans go: nowhere, or to a provider of OpenTelemetry."""
+    """The destination of spans: none, or a provider of OpenTelemetry."""
 
     def __init__(self, provider: Any = None) -> None:
         self._provider = provider
         self._tracer = None if provider is None else provider.get_tracer("labs", __version__)
 
     @contextmanager
-    def span(self) -> Iterator[Span]:
+    def span(self) -> Iterator[RequestSpan]:
         """Around a request."""
         if self._tracer is None:
-            yield Span()
+            yield RequestSpan()
             return
         from opentelemetry.trace import SpanKind
 
@@ -56,7 +56,7 @@ class Traces:
         with self._tracer.start_as_current_span(
             "request", kind=SpanKind.SERVER, record_exception=False, set_status_on_exception=False
         ) as span:
-            yield Span(span)
+            yield RequestSpan(span)
 
     def close(self) -> None:
         """Send what was not sent yet; blocking."""

@@ -64,7 +64,7 @@ def require_inside(config: JsonObject, models: Path | None) -> None:
 
 
 def model_folder(name: object, models: Path | None) -> Path:
-    """Where a model lies that a configuration names; `InvalidRequest` where there is none of this name."""
+    """The folder of a model that a configuration names; `InvalidRequest` where there is none of this name."""
     if models is None:
         raise at(MODEL, "No models to start from; the operator names a folder of them in LABS_TRAINING_MODELS.")
     inside = PurePosixPath(str(name))
@@ -91,7 +91,7 @@ def scenarios_of(resolved: JsonObject) -> Iterator[Scenarios]:
 
 
 def scopes_of(config: JsonObject) -> frozenset[Scope]:
-    """What the key of a run has to be good for."""
+    """The scopes that the key of a run needs."""
     single = _get(config, ("rollout", "single_turn")) is True
     return frozenset((Scope.TRAIN, Scope.SCORE) if single else (Scope.TRAIN,))
 

@@ -18,13 +18,13 @@ _LINE_CHARACTERS = 400
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Where one run lies."""
+    """The folder of one run."""
 
     place: Path
 
     @property
     def config(self) -> Path:
-        """What the learner is given."""
+        """The configuration of the learner."""
         return self.place / "run.toml"
 
     @property
@@ -34,7 +34,7 @@ class RunFolder:
 
     @property
     def log(self) -> Path:
-        """What the learner prints, attempt after attempt."""
+        """The output of the learner, attempt after attempt."""
         return self.place / "learner.log"
 
     @property
@@ -53,11 +53,11 @@ class RunFolder:
         return self.out / "metrics.jsonl"
 
     def log_size(self) -> int:
-        """Where the next attempt begins in the log."""
+        """The place where the next attempt begins in the log."""
         return self.log.stat().st_size if self.log.exists() else 0
 
     def last_line(self, since: int) -> str | None:
-        """Why the learner ended, in its own words, if it said so since that place in the log."""
+        """The reason why the learner ended, in its own words, if it said so since that place in the log."""
         with suppress(OSError):
             return refusal_in(self.log.read_bytes()[since:].decode(errors="replace"), self.place)
         return None

@@ -21,7 +21,7 @@ from reward_server.auth.lab import Lab, Plan
 from reward_server.clock import Clock
 from reward_server.errors import StoreUnavailable, Unavailable
 from reward_server.folders import make_private
-from reward_server.jobs.kinds import Item, Record, WholeFile, Work, failed, succeeded
+from reward_server.jobs.kinds import JobItem, Record, WholeFile, Work, failed, succeeded
 from reward_server.jobs.rows import write_rows
 from reward_server.settings import Settings
 from reward_server.store.records import JsonObject
@@ -31,7 +31,7 @@ from reward_server.training.config import as_toml, scopes_of
 from reward_server.training.folder import RunFolder, run_folder
 from reward_server.training.guardian import BUSY
 from reward_server.training.process import REFUSED, Learner, environment
-from reward_server.training.tail import Found, Tail
+from reward_server.training.tail import Tail, TailRead
 
 LOOK_EVERY_S = 1.0
 PATIENCE_S = 600.0
@@ -45,8 +45,8 @@ RESUME = "POST /training-runs/{id}/resume continues from its newest checkpoint."
 
 
 @dataclass(frozen=True)
-class End:
-    """How a run ended."""
+class RunEnd:
+    """The end of a run."""
 
     status: RunStatus
     error: str | None = None
@@ -81,13 +81,13 @@ class TrainingItem:
     async def check(self, _lab: Lab, _params: JsonObject) -> None:
         """Runs are checked where they are submitted."""
 
-    async def run(self, work: Work, items: Sequence[Item], record: Record) -> None:
+    async def run(self, work: Work, items: Sequence[JobItem], record: Record) -> None:
         """Have the learner run until it ends, and record how."""
         [item] = items
         row = await self._begun(work)
         if row is None:
             return  # it was stopped or deleted meanwhile, and its job with it
-        end = End(RunStatus.STOPPED) if row.status is RunStatus.STOPPING else await self._train(work, row)
+        end = RunEnd(RunStatus.STOPPED) if row.status is RunStatus.STOPPING else await self._train(work, row)
         outcome = succeeded(item.index, {}) if end.error is None else failed(item.index, "training_failed", end.error)
         changes = {"status": end.status, "error": end.error, "finished_at": self._clock.now()}
         async with self._store.transaction() as unit:
@@ -104,7 +104,7 @@ class TrainingItem:
             row = await unit.training_runs.get(lab_id, run_id)
         return row if row is not None and row.is_open else None
 
-    async def _train(self, work: Work, row: TrainingRunRow) -> End:
+    async def _train(self, work: Work, row: TrainingRunRow) -> RunEnd:
         folder = run_folder(self._settings.runs, row.lab_id, row.training_run_id)
         await asyncio.to_thread(make_private, folder.place)
         if work.file_id:
@@ -141,7 +141,7 @@ class TrainingItem:
         return found is None or found.status is not RunStatus.RUNNING
 
     async def _store_new(self, tail: Tail, row: TrainingRunRow) -> None:
-        """What the learner has written since the last time."""
+        """Store what the learner has written since the last time."""
         found = await asyncio.to_thread(tail.read)
         if found is None:
             return
@@ -196,24 +196,24 @@ class _Left:
     """Whether its time was up."""
 
 
-def _end(left: _Left, said: str | None) -> End:
-    """What that means for the run; `Unavailable` where another attempt may go better."""
+def _end(left: _Left, said: str | None) -> RunEnd:
+    """The meaning of an exit for the run; `Unavailable` where another attempt may go better."""
     if left.status == 0:
-        return End(RunStatus.COMPLETE)
+        return RunEnd(RunStatus.COMPLETE)
     was_killed = left.status > _SIGNALS or left.status < 0
     if left.was_asked and (was_killed or left.status == INTERRUPTED):
         if left.is_late:
-            return End(RunStatus.FAILED, f"It took longer than LABS_TRAINING_RUN_DEADLINE_S allows. {RESUME}")
-        return End(RunStatus.STOPPED)
+            return RunEnd(RunStatus.FAILED, f"It took longer than LABS_TRAINING_RUN_DEADLINE_S allows. {RESUME}")
+        return RunEnd(RunStatus.STOPPED)
     if left.status == BUSY:
         raise Unavailable("Another process still works in the folder of this run.")
     if left.status == INTERRUPTED:
         raise Unavailable("The learner was interrupted.")
     if left.status == REFUSED and said is not None:
-        return End(RunStatus.FAILED, said)
+        return RunEnd(RunStatus.FAILED, said)
     if was_killed:
-        return End(RunStatus.FAILED, f"The learner was killed, perhaps because memory ran out. {RESUME}")
-    return End(RunStatus.FAILED, "The learner failed; learner.log in the folder of the run says how.")
+        return RunEnd(RunStatus.FAILED, f"The learner was killed, perhaps because memory ran out. {RESUME}")
+    return RunEnd(RunStatus.FAILED, "The learner failed; learner.log in the folder of the run says how.")
 
 
 class _Stopping:
@@ -226,7 +226,7 @@ class _Stopping:
 
     @property
     def began(self) -> bool:
-        """Whether it was asked at all."""
+        """True if it was asked at all."""
         return bool(self._asked)
 
     async def go_on(self) -> None:
@@ -242,8 +242,8 @@ class _Stopping:
         self._asked.append(now)
 
 
-def _standing(found: Found) -> dict[str, Any]:
-    """What changes of a run by these records."""
+def _standing(found: TailRead) -> dict[str, Any]:
+    """The changes of a run by these records."""
     changes: dict[str, Any] = {"step": max((row.step for row in found.rows), default=0)} if found.rows else {}
     for name, kind in (("reward", "train"), ("held_out_reward", "eval")):
         rewards = [_reward(row) for row in found.rows if row.kind == kind]

@@ -32,12 +32,12 @@ log = get_logger(__name__)
 
 
 def missing() -> str | None:
-    """What the learner needs and is not installed."""
+    """The package that the learner needs and that is not installed."""
     return next((name for name in NEEDED if find_spec(name) is None), None)
 
 
 def environment(url: str | None = None, key: str | None = None) -> dict[str, str]:
-    """What the learner sees: where the server is, its key, and how this machine computes."""
+    """The environment of the learner: where the server is, its key, and how this machine computes."""
     kept = {name: value for name, value in os.environ.items() if name in _PASSED_ON or name.startswith(_FAMILIES)}
     given = {"LABS_URL": url, "LABS_API_KEY": key, "HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1"}
     return kept | {name: value for name, value in given.items() if value is not None}

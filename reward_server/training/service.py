@@ -79,7 +79,7 @@ class TrainingRunService:
         return await self._idempotency.answer(lab, key, lambda: ("training-runs", request.model_dump()), work)
 
     async def get(self, lab: Lab, run_id: str) -> Body:
-        """How a run stands."""
+        """Return the state of a run."""
         return document(await self.find(lab, run_id))
 
     async def find(self, lab: Lab, run_id: str) -> TrainingRunRow:

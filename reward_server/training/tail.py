@@ -15,8 +15,8 @@ from reward_server.store.training_records import MetricRow
 
 
 @dataclass(frozen=True)
-class Place:
-    """How far a file was read."""
+class FilePosition:
+    """The place up to which a file was read."""
 
     file: int | None = None
     """Its number in the file system."""
@@ -24,11 +24,11 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What was read."""
+class TailRead:
+    """The records that were read."""
 
     rows: list[MetricRow]
-    place: Place
+    place: FilePosition
     is_whole: bool
     """Whether these are all the records there are, so that no others are of the run."""
 
@@ -38,16 +38,16 @@ class Tail:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._place = Place()
+        self._place = FilePosition()
 
-    def read(self) -> Found | None:
+    def read(self) -> TailRead | None:
         """Whole lines that were not accepted yet; None where there is nothing new."""
         try:
             with self._path.open("rb") as file:
                 there = os.fstat(file.fileno())
                 place = self._place
                 if place.file != there.st_ino or there.st_size < place.offset:
-                    place = Place(there.st_ino)
+                    place = FilePosition(there.st_ino)
                 file.seek(place.offset)
                 text = file.read()
         except OSError:
@@ -57,9 +57,9 @@ class Tail:
             return None
         rows = [_row(line) for line in text.splitlines()]
         reached = replace(place, offset=place.offset + len(text))
-        return Found([row for row in rows if row is not None], reached, is_whole=place.offset == 0)
+        return TailRead([row for row in rows if row is not None], reached, is_whole=place.offset == 0)
 
-    def accept(self, found: Found) -> None:
+    def accept(self, found: TailRead) -> None:
         """This was stored: go on after it."""
         self._place = found.place
 

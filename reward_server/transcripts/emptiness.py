@@ -14,7 +14,7 @@ TURNS_TO_JUDGE_BY = 3
 
 
 def is_degenerate(transcript: Transcript) -> bool:
-    """Whether there is nothing of the agent's own in it."""
+    """True if there is nothing of the agent's own in it."""
     said = [words_alone(turn.agent) for turn in transcript.turns]
     if len(said) < TURNS_TO_JUDGE_BY:
         return not any(text.strip() or turn.valid_tools for text, turn in zip(said, transcript.turns, strict=True))

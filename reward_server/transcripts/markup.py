@@ -34,5 +34,5 @@ def tool_texts(turn: Turn) -> Iterator[str]:
 
 @remembered(8192, longest=10_000)
 def has_markup(text: str) -> bool:
-    """Whether a text holds the format of a chat template, of another speaker or of a verdict."""
+    """True if a text holds the format of a chat template, of another speaker or of a verdict."""
     return bool(_FORMATS.search(plain(text)))

@@ -1,4 +1,4 @@
-"""What an agent says and does in a text as its model wrote it: without its reasoning, with the tool calls in it.
+"""Reads a text as the agent's model wrote it: without its reasoning, with the tool calls in it.
 
 The one place that knows these formats. A reasoning model thinks in `<think>…</think>` before it speaks; where it was
 cut off there is no end, and where a template began for it there is no beginning. Models that are taught with a Hermes
@@ -27,7 +27,7 @@ MOST_CALLS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Utterance:
+class ParsedUtterance:
     """A text of an agent, read."""
 
     text: str
@@ -36,13 +36,13 @@ class Utterance:
     """The tools that it calls in the text."""
 
 
-def utterance(content: str) -> Utterance:
-    """What is said and done in a text."""
+def utterance(content: str) -> ParsedUtterance:
+    """Parse a text into what is said and done."""
     text = said(content)
     if "<tool_call>" not in text:
-        return Utterance(text)
+        return ParsedUtterance(text)
     calls = tuple(_call(found[1]) for found in list(_CALL.finditer(text))[:MOST_CALLS])
-    return Utterance(_CALL.sub("", text).strip(), calls)
+    return ParsedUtterance(_CALL.sub("", text).strip(), calls)
 
 
 def said(content: str) -> str:
@@ -53,12 +53,12 @@ def said(content: str) -> str:
 
 
 def is_mark(text: str) -> bool:
-    """Whether a text is a mark that is read here, and no token of a chat template."""
+    """True if a text is a mark that is read here, and no token of a chat template."""
     return text in ("<tool_call>", "</tool_call>") or _THOUGHT.fullmatch(text) is not None
 
 
 def of_a_rollout(reply: str) -> str:
-    """What is heard of a policy's reply: one that says too much says nothing.
+    """The part of a policy's reply that is heard: one that says too much says nothing.
 
     A training run sends whatever its policy makes, and stops, or loses the whole batch, where one reply is refused.
     """
@@ -68,7 +68,7 @@ def of_a_rollout(reply: str) -> str:
 
 
 def _pieces(content: str) -> list[str]:
-    """What stands outside of reasoning. An end without a beginning makes reasoning of all before it."""
+    """The parts outside of reasoning. An end without a beginning makes reasoning of all before it."""
     kept: list[str] = []
     at, is_thinking = 0, False
     for sign in _THOUGHT.finditer(content):

@@ -22,7 +22,7 @@ TOO_DEEP = "The input is nested too deeply."
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What became of a call, by the name that the agent gave."""
+    """The outcome of a call, by the name that the agent gave."""
 
     name: str
     error: str | None
@@ -30,7 +30,7 @@ class ToolResult:
 
 
 def tool_results(calls: Sequence[ToolCall], tools: Sequence[Tool]) -> list[ToolResult]:
-    """What became of each call, in order."""
+    """The outcome of each call, in order."""
     uses = zip(calls, check_calls(calls, tools), strict=True)
     return [ToolResult(call.name, None if use.valid else _shortened(_why(call, tools))) for call, use in uses]
 
@@ -54,7 +54,7 @@ def _why(call: ToolCall, tools: Sequence[Tool]) -> str:
 
 
 def _is_unread(given: Mapping[str, Any]) -> bool:
-    """Whether the arguments came as text, and not as that of an object."""
+    """True if the arguments came as text, and not as that of an object."""
     return given.keys() == {UNREADABLE} and not isinstance(given[UNREADABLE], dict)
 
 

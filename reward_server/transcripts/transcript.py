@@ -28,20 +28,20 @@ IGNORED_ROLES = frozenset({"system", "developer", "tool"})
 UNKNOWN_ROLE = "The role must be assistant, user, system, developer or tool."
 
 
-class Spoken(Protocol):
+class SpokenMessage(Protocol):
     """A message, as the wire has it or an episode's log."""
 
     @property
     def role(self) -> str:
-        """Whose it is."""
+        """The party that sent it."""
 
     @property
     def content(self) -> str:
-        """What was said."""
+        """The text."""
 
     @property
     def tool_calls(self) -> Sequence[ToolCall] | None:
-        """What was done besides."""
+        """The tool calls besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Transcript:
 
     @classmethod
     def from_messages(
-        cls, messages: Sequence[Spoken], agent_role: Role = "assistant", tools: Sequence[Tool] = ()
+        cls, messages: Sequence[SpokenMessage], agent_role: Role = "assistant", tools: Sequence[Tool] = ()
     ) -> Transcript:
         """Read messages; `NothingToScore` without an agent message, `InvalidRequest` for an unknown role."""
         opening: list[str] = []
@@ -106,7 +106,7 @@ class Transcript:
         return tuple(Exchange(AgentTurn(turn.agent, turn.valid_tools), turn.persona) for turn in self.turns)
 
     def said_by(self, role: str, turn: int) -> str:
-        """What a party said in a turn; turn 0 is the opening."""
+        """The text of a party in a turn; turn 0 is the opening."""
         if turn == 0:
             return (self.opening or "") if role == "persona" else ""
         if not 1 <= turn <= len(self.turns):
@@ -132,7 +132,7 @@ def _joined(parts: Sequence[str]) -> str | None:
 
 
 def _nobody(agent_role: Role, roles: Collection[str]) -> str:
-    """What to do about messages of which none is the agent's."""
+    """Advice about messages of which none is the agent's."""
     found = f"the roles are {', '.join(sorted(roles))}" if roles else "there are no messages"
     said = f"The conversation has no message by the agent, whose role is `{agent_role}`: {found}."
     other = next(iter(PARTIES.intersection(roles) - {agent_role}), None)

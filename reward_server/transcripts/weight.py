@@ -1,4 +1,4 @@
-"""How much there is to read in messages: what a request costs, known before any of it is read.
+"""The weight of messages: how much there is to read, which a request costs, known before any of it is read.
 
 Characters are counted as they are read, in NFKC: some become many.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pydantic_core import to_json
 
 from reward_server.errors import FieldProblem, InvalidRequest, TooMuchText
-from reward_server.transcripts.transcript import PARTIES, Spoken
+from reward_server.transcripts.transcript import PARTIES, SpokenMessage
 from trainer_client.wire import normalised_length
 
 MAX_TRANSCRIPT_CHARACTERS = 250_000
@@ -26,12 +26,12 @@ HEAVY = 20_000
 """From here on even looking at it is work, which the event loop has no time for."""
 
 
-def weight(message: Spoken) -> int:
+def weight(message: SpokenMessage) -> int:
     """The characters of a message, its tool calls included."""
     return MESSAGE + normalised_length(message.content) + _inputs(message)
 
 
-def weight_of(messages: Sequence[Spoken]) -> int:
+def weight_of(messages: Sequence[SpokenMessage]) -> int:
     """The characters of a conversation; `TooMuchText` if they are too many to be read in time."""
     total = turn = 0
     speaker = ""
@@ -53,7 +53,7 @@ def weight_of(messages: Sequence[Spoken]) -> int:
     return total
 
 
-def weight_of_all(conversations: Iterable[Sequence[Spoken]]) -> int:
+def weight_of_all(conversations: Iterable[Sequence[SpokenMessage]]) -> int:
     """That of all conversations of a request."""
     total = sum(map(weight_of, conversations))
     if total > MAX_REQUEST_CHARACTERS:
@@ -63,7 +63,7 @@ def weight_of_all(conversations: Iterable[Sequence[Spoken]]) -> int:
     return total
 
 
-def _inputs(message: Spoken) -> int:
+def _inputs(message: SpokenMessage) -> int:
     if not message.tool_calls:
         return 0
     written = to_json([call.input for call in message.tool_calls])

@@ -1,4 +1,4 @@
-"""Where a webhook may point, so that nobody can use the server to reach what only it can reach.
+"""Addresses that a webhook may point to, so that nobody can use the server to reach what only it can reach.
 
 A name is resolved once for each attempt, all its addresses have to be public, and the connection goes to one of exactly
 those: a name that answers differently a moment later changes nothing. An operator may allow private and loopback
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import httpx2
 
-from reward_server.webhooks.names import Address, Names
+from reward_server.webhooks.names import Address, NameLookups
 
 MAX_URL_CHARACTERS = 2048
 LIMITS = httpx2.Limits(max_connections=100, max_keepalive_connections=0)
-"""Of pools for `Target.pinned`: no connection is used again. A pool tells connections apart by their address, so one
-whose certificate was checked for a name could serve another name at the same address."""
+"""Of pools for `WebhookTarget.pinned`: no connection is used again. A pool tells connections apart by their address, so
+one whose certificate was checked for a name could serve another name at the same address."""
 MAX_HOST_CHARACTERS = 253
 _LABEL = re.compile(r"[A-Za-z0-9_-]{1,63}")
 """Of a name, as RFC 1035 has it; underscores are in use all the same."""
@@ -41,20 +41,20 @@ class RefusedAddress(Exception):  # noqa: N818 (it is an outcome, no accident)
     """A URL that nothing is sent to; the text says what is wrong with it."""
 
 
-class InnerAddress(RefusedAddress):
+class PrivateAddress(RefusedAddress):
     """It is refused only because the operator has not allowed private and loopback addresses and http."""
 
     def allowed_by(self, setting: str) -> str:
-        """What is wrong, and the setting with which the operator would allow it."""
+        """The fault, and the setting with which the operator would allow it."""
         return f"{self} The operator of the server can allow it with {setting}=true."
 
 
-class Unresolved(RefusedAddress):
+class UnresolvedName(RefusedAddress):
     """The name has no address at the moment."""
 
 
 @dataclass(frozen=True)
-class Target:
+class WebhookTarget:
     """A URL and the address to connect to."""
 
     url: httpx2.URL
@@ -67,7 +67,7 @@ class Target:
 
     @property
     def host(self) -> str:
-        """What the request and its certificate are about."""
+        """The host that the request and its certificate are about."""
         return self.url.netloc.decode("ascii")
 
 
@@ -75,7 +75,7 @@ def checked_url(text: str, *, private: bool) -> httpx2.URL:
     """The URL, if it is one that something might be sent to.
 
     Raises:
-        InnerAddress: it is not, but would be with `private`.
+        PrivateAddress: it is not, but would be with `private`.
         RefusedAddress: it is not.
     """
     try:
@@ -91,9 +91,9 @@ def checked_url(text: str, *, private: bool) -> httpx2.URL:
     if url.scheme not in ("https", "http"):
         raise RefusedAddress("Must be an https URL.")
     if url.scheme == "http" and not private:
-        raise InnerAddress("Must be an https URL.")
+        raise PrivateAddress("Must be an https URL.")
     if not private and _is_inner(url.raw_host.decode("ascii")):
-        raise InnerAddress("Must have a public host name.")
+        raise PrivateAddress("Must have a public host name.")
     return url
 
 
@@ -113,27 +113,27 @@ def _may_exist(host: str) -> bool:
     return True
 
 
-async def resolve(text: str, *, private: bool, names: Names) -> Target:
+async def resolve(text: str, *, private: bool, names: NameLookups) -> WebhookTarget:
     """Look a URL up; every address of its name has to be allowed.
 
     Raises:
-        Unresolved: the name has no address.
-        InnerAddress: it is no place to send to, but would be with `private`.
+        UnresolvedName: the name has no address.
+        PrivateAddress: it is no place to send to, but would be with `private`.
         RefusedAddress: it is no place to send to.
     """
     url = checked_url(text, private=private)
     addresses = await names.addresses(url.host, url.port or 443)
     if not addresses:
-        raise Unresolved("The name has no address.")
+        raise UnresolvedName("The name has no address.")
     if not all(is_allowed(address, private=True) for address in addresses):
         raise RefusedAddress("Must not point to a link-local, multicast or unspecified address, or to a cloud's own.")
     if not all(is_allowed(address, private=private) for address in addresses):
-        raise InnerAddress("Must not point to a private, loopback or reserved address.")
-    return Target(url, str(addresses[0]))
+        raise PrivateAddress("Must not point to a private, loopback or reserved address.")
+    return WebhookTarget(url, str(addresses[0]))
 
 
 def is_allowed(address: Address, *, private: bool) -> bool:
-    """Whether something may be sent there; an address inside an IPv6 one counts as well."""
+    """True if something may be sent there; an address inside an IPv6 one counts as well."""
     inner = _embedded(address)
     if inner is not None and not is_allowed(inner, private=private):
         return False

@@ -22,7 +22,7 @@ from reward_server.logs.logger import get_logger
 from reward_server.store.records import DeliveryRow, DeliveryState, WebhookRow
 from reward_server.store.store import Store
 from reward_server.telemetry.metrics import Metrics
-from reward_server.webhooks.sender import ATTEMPT_S, GONE, Outcome, Sender
+from reward_server.webhooks.sender import ATTEMPT_S, GONE, SendOutcome, WebhookSender
 from reward_server.webhooks.signing import signed_headers
 
 PAUSES = tuple(timedelta(seconds=s) for s in (5, 300, 1800, 7200, 18_000, 36_000, 36_000))
@@ -38,10 +38,10 @@ KEPT = timedelta(days=30)
 log = get_logger(__name__)
 
 
-class Deliverer:
+class WebhookDeliverer:
     """The one who sends."""
 
-    def __init__(self, store: Store, sender: Sender, pepper: bytes, clock: Clock, metrics: Metrics) -> None:
+    def __init__(self, store: Store, sender: WebhookSender, pepper: bytes, clock: Clock, metrics: Metrics) -> None:
         self._metrics = metrics
         self._store = store
         self._sender = sender
@@ -72,7 +72,7 @@ class Deliverer:
                     del sending[task]
 
     async def _claim(self, sending: Collection[WebhookRow]) -> list[tuple[WebhookRow, DeliveryRow]]:
-        """What may go out besides what is on its way."""
+        """Claim messages that may go out besides those on their way."""
         labs, hooks = Counter(hook.lab_id for hook in sending), Counter(hook.webhook_id for hook in sending)
         full = [name for name, count in labs.items() if count >= AT_ONCE_OF_A_LAB]
         full += [name for name, count in hooks.items() if count >= AT_ONCE_OF_A_WEBHOOK]
@@ -90,7 +90,7 @@ class Deliverer:
     async def _deliver(self, hook: WebhookRow, row: DeliveryRow) -> None:
         now = self._clock.now()
         if hook.disabled_at is not None:
-            outcome = Outcome(error="disabled")
+            outcome = SendOutcome(error="disabled")
         else:
             headers = signed_headers(self._pepper, hook.webhook_id, row.message_id, row.body, now)
             with working_for(hook.lab_id):
@@ -117,7 +117,7 @@ class Deliverer:
             log.warning("webhook_not_settled", message_id=row.message_id)
 
 
-def after(row: DeliveryRow, outcome: Outcome, clock: Clock) -> DeliveryRow:
+def after(row: DeliveryRow, outcome: SendOutcome, clock: Clock) -> DeliveryRow:
     """The message after an attempt."""
     told = replace(row, last_status=outcome.status, last_error=outcome.error)
     if outcome.ok:

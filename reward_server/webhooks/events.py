@@ -1,4 +1,4 @@
-"""What labs are told, and how it is queued.
+"""Events that labs are told of, and how they are queued.
 
 A message is stored in the transaction that makes its event true, so an event is told exactly when it has happened.
 """
@@ -17,8 +17,8 @@ from reward_server.store.records import DeliveryRow, DeliveryState, WebhookRow
 from reward_server.store.unit_of_work import UnitOfWork
 
 
-class Event(StrEnum):
-    """What may happen."""
+class WebhookEvent(StrEnum):
+    """The events there are."""
 
     JOB_FINISHED = "job.finished"
     BATCH_FINISHED = "evaluation_batch.finished"
@@ -29,7 +29,7 @@ TEST = "webhook.test"
 """Sent by hand, to every webhook that is asked to."""
 
 
-async def announce(unit: UnitOfWork, lab_id: str, event: Event, data: Mapping[str, Any], now: datetime) -> None:
+async def announce(unit: UnitOfWork, lab_id: str, event: WebhookEvent, data: Mapping[str, Any], now: datetime) -> None:
     """Queue a message to each of the lab's webhooks that wants this event; call it in the event's transaction."""
     hooks = await unit.webhooks.of(lab_id)
     wanted = [hook for hook in hooks if event in hook.events and hook.disabled_at is None]

@@ -22,7 +22,7 @@ AT_ONCE = 4
 """Lookups of one lab; more wait, and have no answer after `RESOLVE_S`."""
 
 
-class Names:
+class NameLookups:
     """The lookups of all labs; whose a lookup is says the task that asks (`fair_threads.lab_at_work`)."""
 
     def __init__(self) -> None:

@@ -8,30 +8,30 @@ from dataclasses import dataclass
 
 import httpx2
 
-from reward_server.webhooks.addresses import LIMITS, RefusedAddress, Unresolved, resolve
-from reward_server.webhooks.names import Names
+from reward_server.webhooks.addresses import LIMITS, RefusedAddress, UnresolvedName, resolve
+from reward_server.webhooks.names import NameLookups
 
 ATTEMPT_S = 15.0
 GONE = 410
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What became of an attempt: a status, or a word for why there is none."""
+class SendOutcome:
+    """The outcome of an attempt: a status, or a word for why there is none."""
 
     status: int | None = None
     error: str | None = None
 
     @property
     def ok(self) -> bool:
-        """Whether the receiver took it."""
+        """True if the receiver took it."""
         return self.status is not None and 200 <= self.status < 300
 
 
-class Sender:
+class WebhookSender:
     """Sends over connections of its own; close it."""
 
-    def __init__(self, *, private: bool, names: Names, timeout_s: float = ATTEMPT_S) -> None:
+    def __init__(self, *, private: bool, names: NameLookups, timeout_s: float = ATTEMPT_S) -> None:
         self._private = private
         self._names = names
         # What the environment says of proxies would send the name elsewhere.
@@ -42,14 +42,14 @@ class Sender:
         """Close the pool."""
         await self._http.aclose()
 
-    async def send(self, url: str, body: str, headers: Mapping[str, str]) -> Outcome:
+    async def send(self, url: str, body: str, headers: Mapping[str, str]) -> SendOutcome:
         """POST a body; nothing is raised."""
         try:
             target = await resolve(url, private=self._private, names=self._names)
-        except Unresolved:
-            return Outcome(error="unresolved")
+        except UnresolvedName:
+            return SendOutcome(error="unresolved")
         except RefusedAddress:
-            return Outcome(error="refused_address")
+            return SendOutcome(error="refused_address")
         sent = {**headers, "Host": target.host, "Content-Type": "application/json", "User-Agent": "labs-webhooks/1"}
         # The certificate is checked against the name, though the connection goes to the address.
         extensions = {"sni_hostname": target.url.host}
@@ -62,8 +62,8 @@ class Sender:
                 ) as response,
             ):
                 redirected = "redirect" if response.is_redirect else None
-                return Outcome(response.status_code, redirected)
+                return SendOutcome(response.status_code, redirected)
         except (TimeoutError, httpx2.TimeoutException):
-            return Outcome(error="timeout")
+            return SendOutcome(error="timeout")
         except httpx2.HTTPError:
-            return Outcome(error="unreachable")
+            return SendOutcome(error="unreachable")

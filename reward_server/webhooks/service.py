@@ -1,4 +1,4 @@
-"""What a lab does with its webhooks: add, list, try out, delete; see messages, and have one sent again."""
+"""The webhooks of a lab: add, list, try out, delete; see messages, and have one sent again."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from reward_server.ids import IdPrefix, new_id
 from reward_server.settings import PREFIX
 from reward_server.store.records import DeliveryRow, PageEnd, WebhookRow
 from reward_server.store.store import Store
-from reward_server.webhooks.addresses import InnerAddress, RefusedAddress, Unresolved, resolve
-from reward_server.webhooks.events import TEST, Event, message
-from reward_server.webhooks.names import Names
+from reward_server.webhooks.addresses import PrivateAddress, RefusedAddress, UnresolvedName, resolve
+from reward_server.webhooks.events import TEST, WebhookEvent, message
+from reward_server.webhooks.names import NameLookups
 from reward_server.webhooks.signing import secret_of
 from trainer_client.wire import WebhookRequest
 
@@ -38,7 +38,7 @@ class WebhookService:
         clock: Clock,
         pepper: bytes,
         private: bool,
-        names: Names,
+        names: NameLookups,
     ) -> None:
         self._store = store
         self._idempotency = idempotency
@@ -112,9 +112,9 @@ class WebhookService:
     async def _check(self, url: str) -> None:
         try:
             await resolve(url, private=self._private, names=self._names)
-        except Unresolved:
+        except UnresolvedName:
             return  # it may have one by the time there is something to send
-        except InnerAddress as inner:
+        except PrivateAddress as inner:
             raise InvalidRequest(errors=[FieldProblem(("url",), inner.allowed_by(ALLOWING))]) from None
         except RefusedAddress as refused:
             raise InvalidRequest(errors=[FieldProblem(("url",), str(refused))]) from None
@@ -124,7 +124,7 @@ class WebhookService:
             webhook_id=new_id(IdPrefix.WEBHOOK),
             lab_id=lab.lab_id,
             url=request.url,
-            events=tuple(request.events or [event.value for event in Event]),
+            events=tuple(request.events or [event.value for event in WebhookEvent]),
             description=request.description,
             created_at=self._clock.now(),
         )

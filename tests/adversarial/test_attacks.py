@@ -42,6 +42,7 @@ def made(scorer: Scorer, talks: list[Base], each: int, config: RewardConfig) -> 
 
 
 @pytest.mark.parametrize("skips", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_attacks_do_not_pay(scorer: Scorer, few_talks: list[Base], *, skips: bool) -> None:
     assert paid(made(scorer, few_talks, EACH, RewardConfig(skip_safety_gate=skips))) == []
 

@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from reward_server.agents.pinned import PinnedTransport
-from reward_server.webhooks.addresses import Target
+from reward_server.webhooks.addresses import WebhookTarget
 
 
 class Seen(httpx2.AsyncBaseTransport):
@@ -20,7 +20,7 @@ class Seen(httpx2.AsyncBaseTransport):
 
 async def test_the_host_stays_in_header_and_certificate() -> None:
     seen = Seen()
-    target = Target(httpx2.URL("https://agent.example/v1"), "93.184.216.34")
+    target = WebhookTarget(httpx2.URL("https://agent.example/v1"), "93.184.216.34")
     async with httpx2.AsyncClient(transport=PinnedTransport(seen, target)) as client:
         await client.post("https://agent.example/v1/chat/completions")
         with pytest.raises(httpx2.ConnectError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from reward_server.server.app import create_app
 from reward_server.settings import Settings
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "openapi.json"
-API_PAGE = COMMITTED.with_name("api.md")
 Json = dict[str, Any]
 BY_PATH = ("/activate", "/deactivate", "/cancel", "/stop", "/resume", "/retry", "/test", "/resend")
 BY_HEADER = ("/create_session", "/ping", "/delete", "/delete_session")
@@ -38,23 +36,6 @@ def operations(document: Json) -> list[tuple[str, Json]]:
 def test_the_committed_document_is_that_of_the_code(document: Json) -> None:
     """If not: python -m reward_server.server.openapi_document > docs/openapi.json"""
     assert COMMITTED.read_text() == render(document)
-
-
-def test_the_table_of_the_api_page_has_every_call(document: Json) -> None:
-    """Of one call in a cell the method may be left out where it is that of the one before."""
-    listed = set()
-    for cell in re.findall(r"^\| (`.*?) \|", API_PAGE.read_text(), re.MULTILINE):
-        method = ""
-        for name in re.findall(r"`([^`]+)`", cell):
-            first, _, path = name.rpartition(" ")
-            method = first or method
-            listed.add(f"{method} /api/v1{_any_name(path)}")
-    there = {f"{name.split()[0].upper()} {_any_name(name.split()[1])}" for name, _ in operations(document)}
-    assert {name for name in there if "/api/v1/" in name} <= listed
-
-
-def _any_name(path: str) -> str:
-    return re.sub(r"\{\w+\}", "{}", path)
 
 
 def test_it_is_openapi_3_1(document: Json) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reward_server.api.readiness import MOST_LAG_S, MOST_QUEUE_S, Readiness
+from reward_server.api.readiness import MOST_LAG_S, MOST_QUEUE_S, ReadinessChecks
 from reward_server.store.migrate import migrate
 from reward_server.store.store import Store
 from reward_server.telemetry.loop_lag import LoopLag
@@ -26,8 +26,8 @@ class Queue:
     waiting_s = 0.0
 
 
-def readiness(store: Store) -> Readiness:
-    return Readiness(store, Queue(), LoopLag(lambda _: None), {"encoder": "ok"}, monotonic=Time())
+def readiness(store: Store) -> ReadinessChecks:
+    return ReadinessChecks(store, Queue(), LoopLag(lambda _: None), {"encoder": "ok"}, monotonic=Time())
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ async def test_scoring_that_does_not_get_on_and_a_loop_that_is_late(store: Store
 
 async def test_many_probes_are_one_look(store: Store) -> None:
     looks = 0
-    looking = Readiness(store, Queue(), LoopLag(lambda _: None), {})
+    looking = ReadinessChecks(store, Queue(), LoopLag(lambda _: None), {})
     probe = store.probe
 
     async def counted() -> None:

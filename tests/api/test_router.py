@@ -1,4 +1,4 @@
-"""Which endpoints are called at once, and that the others still go through the framework."""
+"""What an endpoint is given: what its signature declares, after its caller was admitted and its body checked."""
 
 from __future__ import annotations
 
@@ -9,37 +9,33 @@ import httpx2
 import pytest
 from fastapi import Path, Query, Request, Response
 
-from reward_server.api.context import Caller
-from reward_server.api.operation import Operation, operation
+from reward_server.api.access import for_keys
 from reward_server.api.router import Router
+from reward_server.auth.lab import Lab as AnyLab
 from reward_server.auth.scopes import ANY
 from tests.api.test_app import make
-from trainer_client.wire import EpisodeResponse
 
 router = Router()
+Lab = Annotated[AnyLab, for_keys(*ANY)]
 
 
 @router.get("/plain/{name}")
-@operation(Operation(EpisodeResponse, scopes=ANY))
-async def plain(request: Request, lab: Caller, name: str) -> Response:
+async def plain(request: Request, lab: Lab, name: str) -> Response:
     return Response(f"{request.method} {lab.lab_id} {name}")
 
 
 @router.get("/short/{name}")
-@operation(Operation(EpisodeResponse, scopes=ANY))
-async def short(request: Request, lab: Caller, name: Annotated[str, Path(max_length=3)]) -> Response:
+async def short(request: Request, lab: Lab, name: Annotated[str, Path(max_length=3)]) -> Response:
     return Response(f"{request.method} {lab.lab_id} {name}")
 
 
 @router.get("/numbers/{number}")
-@operation(Operation(EpisodeResponse, scopes=ANY))
-async def numbers(request: Request, lab: Caller, number: int) -> Response:
+async def numbers(request: Request, lab: Lab, number: int) -> Response:
     return Response(f"{request.method} {lab.lab_id} {number + 1}")
 
 
 @router.get("/asked")
-@operation(Operation(EpisodeResponse, scopes=ANY))
-async def asked(request: Request, lab: Caller, most: Annotated[int, Query(le=5)]) -> Response:
+async def asked(request: Request, lab: Lab, most: Annotated[int, Query(le=5)]) -> Response:
     return Response(f"{request.method} {lab.lab_id} {most}")
 
 
@@ -63,12 +59,11 @@ async def test_an_endpoint_is_given_what_it_declares(tmp_path: Folder, path: str
         assert (response.status_code, told in response.text) == (status, True), response.text
 
 
-async def test_a_route_called_at_once_refuses_other_methods_and_hides_what_fails(tmp_path: Folder) -> None:
+async def test_a_route_refuses_other_methods_and_hides_what_fails(tmp_path: Folder) -> None:
     failing = Router()
 
     @failing.get("/fails/{name}")
-    @operation(Operation(EpisodeResponse, scopes=ANY))
-    async def fails(request: Request, lab: Caller, name: str) -> Response:
+    async def fails(request: Request, lab: Lab, name: str) -> Response:
         raise RuntimeError(f"{request.method} {lab.lab_id} {name}")
 
     app, _ = make(tmp_path)

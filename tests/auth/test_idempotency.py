@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from reward_server.auth.idempotency import Outliving, fingerprint
+from reward_server.auth.idempotency import DetachedWork, fingerprint
 from reward_server.errors import Stopped
 
 
@@ -20,7 +20,7 @@ def test_different_values_have_different_fingerprints(other: dict[str, object]) 
 
 
 async def test_work_goes_on_when_its_caller_is_cancelled() -> None:
-    outliving, proceed, done = Outliving(), asyncio.Event(), asyncio.Event()
+    outliving, proceed, done = DetachedWork(), asyncio.Event(), asyncio.Event()
 
     async def work() -> None:
         await proceed.wait()
@@ -37,7 +37,7 @@ async def test_work_goes_on_when_its_caller_is_cancelled() -> None:
 
 
 async def test_draining_waits_and_then_stops_what_is_still_running() -> None:
-    outliving, proceed = Outliving(), asyncio.Event()
+    outliving, proceed = DetachedWork(), asyncio.Event()
     short, long = outliving.start(asyncio.sleep(0)), outliving.start(_wait_for(proceed))
     assert await outliving.drain(timeout_s=0.05) == 1
     assert short.exception() is None

@@ -17,11 +17,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from reward_server.auth.lab import PLAN_RATES, Plan
 from reward_server.auth.scopes import Scope
-from reward_server.auth.tokens import LONGEST, Issuer, Tokens
+from reward_server.auth.tokens import LONGEST, Issuer, TokenVerifier
 from reward_server.clock import ManualClock
 from reward_server.errors import ConfigurationError
 from reward_server.store.migrate import migrate
-from reward_server.store.records import LabRow, Limits
+from reward_server.store.records import LabLimitsRow, LabRow
 from reward_server.store.store import Store
 
 ISSUER, AUDIENCE, SECRET = "https://login.example", "labs", "s" * 32
@@ -44,13 +44,13 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
     await migrate(url)
     opened = await Store.open(url)
     async with opened.transaction() as work:
-        await work.labs.add(LabRow(lab_id="acme", name="", created_at=CLOCK.now(), limits=Limits(concurrency=3)))
+        await work.labs.add(LabRow(lab_id="acme", name="", created_at=CLOCK.now(), limits=LabLimitsRow(concurrency=3)))
     yield opened
     await opened.close()
 
 
-def tokens(store: Store, key: str = SECRET) -> Tokens:
-    return Tokens(Issuer.of(ISSUER, AUDIENCE, key), store, CLOCK)
+def tokens(store: Store, key: str = SECRET) -> TokenVerifier:
+    return TokenVerifier(Issuer.of(ISSUER, AUDIENCE, key), store, CLOCK)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ async def test_known_attacks_are_refused(store: Store) -> None:
 
 async def test_a_token_ends_when_it_says(store: Store) -> None:
     clock = ManualClock()
-    taken = Tokens(Issuer.of(ISSUER, AUDIENCE, SECRET), store, clock)
+    taken = TokenVerifier(Issuer.of(ISSUER, AUDIENCE, SECRET), store, clock)
     text = jwt.encode(CLAIMS, SECRET, "HS256")
     clock.advance(timedelta(seconds=3599))
     assert await taken.verify(text) is not None

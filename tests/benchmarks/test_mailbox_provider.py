@@ -15,8 +15,8 @@ import pytest
 from benchmarks.mailbox_provider import server
 from reward_server.decisions.chat import ChatDecisions
 from reward_server.decisions.model import DecisionModel
-from reward_server.decisions.questions import Predicate
-from reward_server.llm.caller import Limits
+from reward_server.decisions.questions import YesNoQuestion
+from reward_server.llm.caller import CallLimits
 from reward_server.llm.openai_provider import OpenAIProvider
 from tests.llm.asking import GOOD, a_question
 
@@ -46,8 +46,8 @@ async def written(folder: Path, name: str, answer: Any) -> None:
 
 async def test_a_hand_decides_and_the_same_question_is_not_asked_twice(mail: tuple[str, Path]) -> None:
     url, folder = mail
-    model = DecisionModel(ChatDecisions("mailbox", "none", base_url=url), Limits(deadline_s=30, retries=0))
-    asked = {"a": Predicate("Is it open?")}
+    model = DecisionModel(ChatDecisions("mailbox", "none", base_url=url), CallLimits(deadline_s=30, retries=0))
+    asked = {"a": YesNoQuestion("Is it open?")}
     for _ in range(2):
         answering = asyncio.create_task(written(folder, "0001", {"probabilities": {"Yes": 0.9, "No": 0.1}}))
         found = await model.outcomes("The door is open.", asked, lab_id="acme")

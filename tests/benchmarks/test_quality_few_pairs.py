@@ -14,7 +14,7 @@ from benchmarks.quality.data import DIMENSIONS, Pair
 from benchmarks.quality.few_pairs import COMPARED, EVIDENCE, FULL, NUMBERS, PRODUCT, Large
 from reward_server.encoders.encoder import Vectors
 from reward_server.fitting.reward_model.head_training import Recipe
-from reward_server.reward_models.conversation import Conversation, Said
+from reward_server.reward_models.conversation import Conversation, ConversationMessage
 from reward_server.reward_models.features import ConversationFeaturiser
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,7 @@ class Flat:
 
 def a_pair(thing: str, number: int) -> Pair:
     better, worse = (
-        Conversation((Said("persona", f"How do I mend my {thing}?"), Said("agent", text)))
+        Conversation((ConversationMessage("persona", f"How do I mend my {thing}?"), ConversationMessage("agent", text)))
         for text in (f"Please take the {thing} to shop {number} and ask there.", f"Smash it, fool {number}!")
     )
     return Pair(better, worse, group=thing)
@@ -112,8 +112,8 @@ def test_every_head_is_measured_and_learns_what_is_plain(monkeypatch: pytest.Mon
 
 
 def test_what_a_reply_answers_is_the_latest_message_as_it_is_read() -> None:
-    before = Said("persona", "Hello."), Said("agent", "Hi.")
-    last = Said("persona", "Mend 3 bikes."), Said("agent", "Do.\n\n- **One**")
+    before = ConversationMessage("persona", "Hello."), ConversationMessage("agent", "Hi.")
+    last = ConversationMessage("persona", "Mend 3 bikes."), ConversationMessage("agent", "Do.\n\n- **One**")
     conversation = Conversation((*before, *last))
     asked, reply = few_pairs._exchange(conversation)
     assert asked == "Mend 3 bikes."

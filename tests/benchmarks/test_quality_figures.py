@@ -9,9 +9,9 @@ from benchmarks.quality.asking import summary
 from benchmarks.quality.data import Pair
 from benchmarks.quality.figures import auc, auc_of, beaten, fold_of, folds_of, macro_f1, share, wins
 from benchmarks.quality.preferences import calibrated
-from reward_server.judges.pairwise import Preference
+from reward_server.judges.pairwise import PairwisePreference
 from reward_server.reward_models.conversation import Conversation
-from reward_server.reward_models.reliability import Interval
+from reward_server.reward_models.reliability import FigureInterval
 
 pytestmark = pytest.mark.slow
 
@@ -81,10 +81,10 @@ def test_a_fold_by_hash_stays() -> None:
 
 
 def test_beaten_says_whether_the_interval_leaves_room() -> None:
-    assert beaten(Interval(0.7, 0.65, 0.75), 0.6) == "yes"
-    assert beaten(Interval(0.7, 0.55, 0.75), 0.6) == "yes, inside the interval"
-    assert beaten(Interval(0.6, 0.55, 0.65), 0.6) == "no"
-    assert beaten(Interval(0.6004, 0.59, 0.65), 0.6) == "no"
+    assert beaten(FigureInterval(0.7, 0.65, 0.75), 0.6) == "yes"
+    assert beaten(FigureInterval(0.7, 0.55, 0.75), 0.6) == "yes, inside the interval"
+    assert beaten(FigureInterval(0.6, 0.55, 0.65), 0.6) == "no"
+    assert beaten(FigureInterval(0.6004, 0.59, 0.65), 0.6) == "no"
 
 
 def test_a_temperature_cools_margins_that_are_too_sure() -> None:
@@ -101,12 +101,12 @@ def test_a_temperature_cools_margins_that_are_too_sure() -> None:
 
 def test_answers_that_are_missing_are_neither_wins_nor_losses() -> None:
     pairs = [Pair(Conversation(()), Conversation(()), name) for name in "abcd"]
-    answers = [Preference("a", True), Preference("b", True), Preference("tie", False), None]
+    answers = [PairwisePreference("a", True), PairwisePreference("b", True), PairwisePreference("tie", False), None]
     found = summary(pairs, answers)
     assert (found.n, found.failed) == (4, 1)
-    assert isinstance(found.accuracy, Interval)
+    assert isinstance(found.accuracy, FigureInterval)
     assert found.accuracy.value == pytest.approx(0.5)
-    assert isinstance(found.consistency, Interval)
+    assert isinstance(found.consistency, FigureInterval)
     assert found.consistency.value == pytest.approx(2 / 3)
 
 

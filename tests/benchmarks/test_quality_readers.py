@@ -15,8 +15,8 @@ from benchmarks.quality.styles import NATURAL
 from benchmarks.quality.token_vectors import TokenLikeness
 from benchmarks.quality.tuned_readers import CROSS, TOWERS, WAYS, Reader, tuned
 from reward_server.fitting.reward_model.unseen import systems_of
-from reward_server.reward_models.conversation import Conversation, Said
-from reward_server.reward_models.dataset import Preferred
+from reward_server.reward_models.conversation import Conversation, ConversationMessage
+from reward_server.reward_models.dataset import PreferredPair
 from tests.benchmarks.test_quality_few_pairs import replies
 from tests.reward_models.talks import KIND, PLAIN
 from tests.reward_models.tiny_encoder import make_tiny_encoder
@@ -24,12 +24,12 @@ from tests.reward_models.tiny_encoder import make_tiny_encoder
 pytestmark = pytest.mark.slow
 
 
-def pair(group: str, one: str, other: str) -> Preferred:
-    return Preferred(reply_by(group, one), reply_by(group, other), group, systems=(one, other))
+def pair(group: str, one: str, other: str) -> PreferredPair:
+    return PreferredPair(reply_by(group, one), reply_by(group, other), group, systems=(one, other))
 
 
 def reply_by(group: str, system: str) -> Conversation:
-    return Conversation((Said("persona", group), Said("agent", system)))
+    return Conversation((ConversationMessage("persona", group), ConversationMessage("agent", system)))
 
 
 def test_pairs_of_tutors_say_who_wrote_both_sides(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from benchmarks.quality.preferences import sides
 from benchmarks.quality.two_levels import Compared, Margins
 from reward_server.encoders.encoder import Vectors
 from reward_server.encoders.loading import load_encoder
-from reward_server.reward_models.conversation import Conversation, Said
+from reward_server.reward_models.conversation import Conversation, ConversationMessage
 from reward_server.reward_models.features import ConversationFeaturiser
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,10 @@ class Flat:
 
 
 def a_pair(instruction: str, better: str, worse: str) -> Pair:
-    chosen, rejected = (Conversation((Said("persona", instruction), Said("agent", text))) for text in (better, worse))
+    chosen, rejected = (
+        Conversation((ConversationMessage("persona", instruction), ConversationMessage("agent", text)))
+        for text in (better, worse)
+    )
     return Pair(chosen, rejected, instruction)
 
 

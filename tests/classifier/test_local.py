@@ -19,7 +19,7 @@ from learner.tiny import build_tokenizer
 from reward_server.classifier.chat import chat_of
 from reward_server.classifier.local import LocalClassifier
 from reward_server.errors import ConfigurationError, JudgeFailed
-from reward_server.reward_models.conversation import Conversation, Said
+from reward_server.reward_models.conversation import Conversation, ConversationMessage
 
 SMALL = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 CONTEXT = 64
@@ -27,7 +27,7 @@ CONTEXT = 64
 
 def talk(*lines: str, scenario: str = "") -> Conversation:
     parties = ("persona", "agent")
-    return Conversation(tuple(Said(parties[i % 2], line) for i, line in enumerate(lines)), scenario)  # type: ignore[arg-type]
+    return Conversation(tuple(ConversationMessage(parties[i % 2], line) for i, line in enumerate(lines)), scenario)  # type: ignore[arg-type]
 
 
 TALK = chat_of(talk("My roof leaks.", "Since when does it leak?"))
@@ -86,7 +86,7 @@ def test_three_labels_and_a_folder_of_something_else_are_refused(tmp_path: Path)
 
 
 def test_markup_is_left_out_and_a_scenario_stands_before_an_agent_that_begins() -> None:
-    begun = Conversation((Said("agent", "Hello!\n<|im_start|>system"),), "Roof: a tenant calls.")
+    begun = Conversation((ConversationMessage("agent", "Hello!\n<|im_start|>system"),), "Roof: a tenant calls.")
     assert chat_of(begun) == [
         {"role": "user", "content": "Roof: a tenant calls."},
         {"role": "assistant", "content": "Hello!"},

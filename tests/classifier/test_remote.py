@@ -10,10 +10,12 @@ from reward_server.classifier.build import classifier_at
 from reward_server.classifier.chat import chat_of
 from reward_server.classifier.remote import PAUSE_S, RemoteClassifier
 from reward_server.errors import ConfigurationError, JudgeFailed
-from reward_server.reward_models.conversation import Conversation, Said
+from reward_server.reward_models.conversation import Conversation, ConversationMessage
 from tests.classifier.endpoint import Endpoint, classified, pooled
 
-TALK = chat_of(Conversation((Said("persona", "My roof leaks."), Said("agent", "Since when?"))))
+TALK = chat_of(
+    Conversation((ConversationMessage("persona", "My roof leaks."), ConversationMessage("agent", "Since when?")))
+)
 
 
 class Clock:

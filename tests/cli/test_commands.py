@@ -19,6 +19,7 @@ IN_A_CONTAINER = (str(ROOT / "deploy" / "labs"),)
 @pytest.mark.parametrize(
     "command", [[], ["serve"], ["doctor"], ["evaluate"], ["keys"], ["scenarios"], ["keys", "create"]]
 )
+@pytest.mark.slow
 def test_help_is_everywhere(labs: Labs, command: list[str]) -> None:
     done = labs(*command, "--help")
     assert done.returncode == 0
@@ -30,6 +31,7 @@ def test_version(labs: Labs) -> None:
     assert labs("--version").stdout == labs("version").stdout
 
 
+@pytest.mark.slow
 def test_the_commands_of_a_checkout_are_listed_there_alone(labs: Labs) -> None:
     for name in ("learner", "test"):
         assert re.search(rf"│ {name} ", labs("--help").stdout)
@@ -57,6 +59,7 @@ def test_the_commands_of_a_checkout_are_listed_there_alone(labs: Labs) -> None:
         (["serve", "--host", "0.0.0.0", "--port", "0"], {}, 1, "labs keys create"),
     ],
 )
+@pytest.mark.slow
 def test_what_is_wrong_is_one_line(
     labs: Labs, arguments: list[str], environment: dict[str, str], code: int, said: str, tmp_path: Path
 ) -> None:
@@ -87,6 +90,7 @@ def test_the_image_starts_the_command_under_its_name() -> None:
     assert IN_A_CONTAINER[0].endswith("/labs")
 
 
+@pytest.mark.slow
 def test_a_port_in_use_is_one_line(labs: Labs, tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -112,6 +116,7 @@ def test_a_port_that_a_labs_server_has_is_told_with_its_address(labs: Labs, tmp_
     assert f"Labs is running at {server.url}" in mended
 
 
+@pytest.mark.slow
 def test_a_key_is_printed_once_and_listed_without_its_secret(labs: Labs, tmp_path: Path) -> None:
     made = labs("keys", "create", "ci", "--lab", "acme", "--rate", "5", "--data", str(tmp_path))
     key = made.stdout.strip()
@@ -125,6 +130,7 @@ def test_a_key_is_printed_once_and_listed_without_its_secret(labs: Labs, tmp_pat
     assert labs("keys", "revoke", "unknown", "--data", str(tmp_path)).returncode == 1
 
 
+@pytest.mark.slow
 def test_a_restored_folder_is_named_in_the_command_that_starts_it(labs: Labs, tmp_path: Path) -> None:
     before, after, archive = tmp_path / "before", tmp_path / "after it", tmp_path / "labs.tar.gz"
     labs("keys", "create", "ci", "--lab", "acme", "--data", str(before))
@@ -135,6 +141,7 @@ def test_a_restored_folder_is_named_in_the_command_that_starts_it(labs: Labs, tm
     assert "lab=acme" in labs("keys", "list", "--data", str(after)).stdout
 
 
+@pytest.mark.slow
 def test_labs_are_listed_limited_and_emptied(labs: Labs, tmp_path: Path) -> None:
     data = ("--data", str(tmp_path))
     assert labs("tenants", "list", *data).stderr.startswith("There are no labs")

@@ -142,6 +142,7 @@ def test_the_path_of_the_report_stays_on_one_line(work: Path) -> None:
     assert f"report in {out / 'report.md'}\n" in run(work, *HERE, "--out", str(out))
 
 
+@pytest.mark.slow
 def test_results_are_not_overwritten(work: Path) -> None:
     run(work, *HERE)
     with pytest.raises(InvalidRequest, match="--resume"):

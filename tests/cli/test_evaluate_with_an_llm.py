@@ -56,6 +56,7 @@ def asking(monkeypatch: pytest.MonkeyPatch, provider: ScriptedProvider) -> None:
         monkeypatch.setenv(f"LABS_LLM_{name}", value)
 
 
+@pytest.mark.slow
 def test_the_model_of_the_settings_decides_and_is_asked_once_for_equal_rows(
     source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,6 +83,7 @@ def test_a_failing_model_gives_errors_and_no_reward(source: Path, monkeypatch: p
     assert "| judge_failed (refused) | 3 |" in (folder / "report.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_fenced_answer_is_read_as_a_bare_one(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with ScriptedProvider(attentive()) as provider:
         asking(monkeypatch, provider)

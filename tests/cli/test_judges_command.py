@@ -124,6 +124,7 @@ def test_scores_need_no_judge(tmp_path: Path) -> None:
         ("nobody", "there are rubric, state, rule, local"),
     ],
 )
+@pytest.mark.slow
 def test_a_judge_that_is_not_here_is_said_with_what_to_do(talks: str, tmp_path: Path, name: str, said: str) -> None:
     with pytest.raises(InvalidRequest, match=said):
         run("agree", talks, "--judge", name, "--dir", str(COLLECTIONS), "--data", str(tmp_path))

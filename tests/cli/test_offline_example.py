@@ -40,6 +40,7 @@ def test_another_scenarios_persona_answers_for_more_than_the_recorded_partner(tm
     assert sum(reward > 0.0 for reward in answered) > len(answered) / 2
 
 
+@pytest.mark.slow
 def test_the_scenario_that_the_file_is_of_gives_the_same_but_for_invitations(tmp_path: Path) -> None:
     plain, answered = both(tmp_path, "leaking-blender")
     assert '"Anything else?"' in (ROOT / "docs/offline.md").read_text()

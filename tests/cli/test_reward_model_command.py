@@ -192,7 +192,7 @@ def test_what_little_data_cannot_give_is_said_and_not_exported(
     options = ("--epochs", 12)
     assert labs(monkeypatch, "train", file, "--out", home / "model", *options) == 0
     said = capsys.readouterr().out.replace("\n", " ")
-    assert "no uncertainty: it needs 8 labelled rows to be checked on and has 6" in said
+    assert "no uncertainty: fewer than 3 held-out groups cannot show that it sorts errors" in said
     assert "no intervals for labels: they need 3 groups to be measured on and have 2" in said
     assert labs(monkeypatch, "evaluate", home / "model", file) == 0
     assert "was trained without one" in capsys.readouterr().out
@@ -453,7 +453,6 @@ def test_a_wrong_call_is_one_line(
     ("option", "value", "line"),
     [
         ("--ties", "lose", "Invalid value for '--ties': 'lose' is not one of 'drop', 'half' (see "),
-        ("--keep-by", "luck", "'luck' is not one of 'r2', 'spearman', 'pairwise' (see "),
         ("--reads", "lips", "'lips' is not one of 'answers', 'words' (see "),
         ("--epochs", "0", "Invalid value for '--epochs'"),
     ],
@@ -521,14 +520,7 @@ def test_the_card_names_the_encoder_as_it_is_found_from_anywhere(
     assert labs(monkeypatch, "evaluate", home / "model", file) == 0
 
 
-@pytest.mark.parametrize(
-    ("option", "default"),
-    [
-        ("keep_by", "default: r2, or pairwise where there are no labels"),
-        ("version", "default: that of the newest reward of the rubric alone"),
-    ],
-)
-def test_the_help_says_what_holds_without_an_option(option: str, default: str) -> None:
+def test_the_help_says_which_scoring_version_holds_without_an_option() -> None:
     train: Any = get_command(reward_model.app).commands["train"]  # type: ignore[attr-defined]
-    [found] = [each.help for each in train.params if each.name == option]
-    assert default in found
+    [help_text] = [option.help for option in train.params if option.name == "version"]
+    assert "default: that of the newest reward of the rubric alone" in help_text

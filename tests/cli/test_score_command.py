@@ -123,7 +123,7 @@ def test_an_interrupted_run_goes_on_and_scores_nothing_twice(work: Path, monkeyp
     out, whole = work / "scores.jsonl", work / "whole.jsonl"
     run(work, "talks.jsonl", "--out", str(whole))
     scored: list[int] = []
-    original = workers.Worker.score
+    original = workers.RowWorker.score
 
     def dying(self: Any, rows: Any) -> Any:
         if len(scored) >= 6:
@@ -131,7 +131,7 @@ def test_an_interrupted_run_goes_on_and_scores_nothing_twice(work: Path, monkeyp
         scored.extend(row.number for row in rows)
         return original(self, rows)
 
-    monkeypatch.setattr(workers.Worker, "score", dying)
+    monkeypatch.setattr(workers.RowWorker, "score", dying)
     with pytest.raises(RuntimeError, match="killed"):
         run(work, "talks.jsonl", "--out", str(out))
     assert not out.exists()

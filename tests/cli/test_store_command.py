@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.cli.warm import Labs
 
 
+@pytest.mark.slow
 def test_keys_go_on_working_in_postgres(labs: Labs, tmp_path: Path, postgres_url: str) -> None:
     data = ("--data", str(tmp_path))
     assert labs("keys", "create", "ci", "--lab", "acme", *data).returncode == 0

@@ -173,7 +173,7 @@ def test_messages_become_turns() -> None:
 
 
 def test_snippets_survive_whatever_was_said() -> None:
-    place = snippets.Place("http://localhost:1", "c", "s", needs_key=True)
+    place = snippets.SnippetTarget("http://localhost:1", "c", "s", needs_key=True)
     said = "it's \"odd\"; $(rm -rf /) `x` \\ \n 'y'"
     curl, python, openai = snippets.to_score(place, [{"role": "assistant", "content": said}])
     sent = shlex.split(curl.text.replace("\\\n", ""))

@@ -15,7 +15,7 @@ from reward_server.reward_models.featurisers import Featurisers
 from reward_server.server.engine import load_matcher
 from reward_server.settings import Settings
 from reward_server.store.migrate import migrate
-from reward_server.webhooks.sender import Outcome, Sender
+from reward_server.webhooks.sender import SendOutcome, WebhookSender
 from scenarios.library import Library, load_library
 from tests.contract.house import COLLECTIONS, Client, House, Json, running_house
 from tests.contract.model_shop import Shop
@@ -24,12 +24,12 @@ from tests.contract.model_shop import Shop
 @pytest.fixture(autouse=True)
 def no_delivery_leaves_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """A public address is needed for a webhook that is accepted, and nobody there wants its messages."""
-    send = Sender.send
+    send = WebhookSender.send
 
-    async def sent(self: Sender, url: str, body: str, headers: Mapping[str, str]) -> Outcome:
-        return Outcome(error="unreachable") if "//8.8.8.8/" in url else await send(self, url, body, headers)
+    async def sent(self: WebhookSender, url: str, body: str, headers: Mapping[str, str]) -> SendOutcome:
+        return SendOutcome(error="unreachable") if "//8.8.8.8/" in url else await send(self, url, body, headers)
 
-    monkeypatch.setattr(Sender, "send", sent)
+    monkeypatch.setattr(WebhookSender, "send", sent)
 
 
 @pytest.fixture(autouse=True)

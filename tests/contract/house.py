@@ -23,7 +23,7 @@ from fastapi import FastAPI
 from numpy.typing import NDArray
 
 from personas.case.compiled import CompiledCase
-from personas.reading.acts import Candidate, Reading, Sentence
+from personas.reading.acts import ReadCandidate, Reading, Sentence
 from personas.reading.matcher import Matcher
 from personas.reading.reader import LocalReader, Reader, Turn
 from reward_server.auth.key_ring import KeyRing
@@ -33,9 +33,9 @@ from reward_server.clock import ManualClock
 from reward_server.errors import LabsError
 from reward_server.llm.base import LanguageModel
 from reward_server.scoring.scored import Scored, Unscored
-from reward_server.scoring.scorer import Begun, Scorer, ScoreRequest
+from reward_server.scoring.scorer import Scorer, ScoreRequest, StartedScoring
 from reward_server.server.app import Ports, create_app
-from reward_server.server.engine import Guests, build_scorer, load_reader
+from reward_server.server.engine import ExtraJudges, build_scorer, load_reader
 from reward_server.settings import Settings
 from reward_server.store.records import BookingRow, Spend
 from reward_server.store.store import Store
@@ -105,7 +105,7 @@ class HeldReader(Reader):
         self._gate.passed()
         return self._reader.read(case, turns)
 
-    def beside(self, case: CompiledCase, line: str, said: Sequence[Sentence]) -> list[tuple[Candidate, ...]]:
+    def beside(self, case: CompiledCase, line: str, said: Sequence[Sentence]) -> list[tuple[ReadCandidate, ...]]:
         return self._reader.beside(case, line, said)
 
 
@@ -119,7 +119,7 @@ def held(scorer: Scorer, house: House) -> Scorer:
     """The real scorer; `failure` of the house says which requests fail, and how."""
     real = scorer._outcomes
 
-    async def outcomes(begun: Sequence[Begun]) -> list[Scored | Unscored]:
+    async def outcomes(begun: Sequence[StartedScoring]) -> list[Scored | Unscored]:
         house.scored.append(len(begun))
         failures = [None if each.request is None else house.failure(each.request) for each in begun]
         return [Unscored(f) if f else o for f, o in zip(failures, await real(begun), strict=True)]
@@ -265,7 +265,7 @@ async def running_house(
     gate, logs = HeldMatcher(matcher), io.StringIO()
     house: House
 
-    def scorer(library: Library, matcher: Matcher, reader: Reader, threads: Executor, guests: Guests) -> Scorer:
+    def scorer(library: Library, matcher: Matcher, reader: Reader, threads: Executor, guests: ExtraJudges) -> Scorer:
         return held(build_scorer(library, matcher, reader, threads, guests), house)
 
     ports = Ports(

@@ -43,6 +43,7 @@ async def kept_versions(house: House) -> list[str]:
         return [row.scoring_version for row in await work.evaluations.of()]
 
 
+@pytest.mark.slow
 async def test_a_batch_is_scored_by_the_model_it_began_with(labs: Client, house: House, shop: Shop) -> None:
     first, second = shop.add(FIRST), shop.add(SECOND)
     await labs.ok("POST", f"/reward-models/{first}/activate")

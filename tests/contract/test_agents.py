@@ -179,6 +179,7 @@ async def test_an_endpoint_that_fails_is_a_502_with_its_cause(lab: Client, step:
 # --- evaluate_agent -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_an_agent_plays_every_scenario_with_every_seed_for_the_reward_of_episodes(lab: Client) -> None:
     with policy(friendly) as server:
         agent = await add(lab, server.url)

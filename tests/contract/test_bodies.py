@@ -181,6 +181,23 @@ async def test_a_chunked_body_over_the_limit_is_413(labs: Client, house: House) 
     assert_error(response, 413, "body_too_large")
 
 
+async def test_the_key_is_looked_at_before_the_body(house: House) -> None:
+    read = 0
+
+    async def chunks() -> AsyncIterator[bytes]:
+        nonlocal read
+        for _ in range(3):
+            read += 1
+            yield b"no JSON"
+
+    await house.key()
+    house.end_development_mode()
+    async with house.client("lab_unknown") as stranger:
+        response = await stranger.call("POST", "/evaluate", content=chunks(), headers=JSON)
+    assert_error(response, 401, "unauthenticated")
+    assert read == 0
+
+
 async def test_errors_name_the_place_and_never_repeat_the_input(labs: Client) -> None:
     body = {**WHERE, "messages": [{"role": "assistant", "content": ["quokka-input"]}], "agent_role": "quokka-role"}
     response = await labs.call("POST", "/evaluate", body)

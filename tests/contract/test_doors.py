@@ -230,6 +230,7 @@ def test_special_tokens_are_taken_off_the_end_alone() -> None:
 
 
 @pytest.mark.timeout(20)
+@pytest.mark.slow
 def test_special_tokens_are_found_in_linear_time() -> None:
     """Texts of a door are as long as its body may be."""
     assert without_special_tokens(" " * 3_000_000 + "x") == "x"

@@ -11,8 +11,8 @@ import httpx2
 import pytest
 from fastapi.routing import iter_route_contexts
 
+from reward_server.api.access import access_of
 from reward_server.api.openapi import build
-from reward_server.api.operation import operation_of
 from reward_server.auth.lab import Plan
 from reward_server.auth.scopes import Scope
 from reward_server.console.mounting import routes as console_routes
@@ -65,7 +65,7 @@ def calls() -> Iterator[Call]:
     for route in iter_route_contexts(APP.routes):
         if route.endpoint is not None and getattr(route, "include_in_schema", False):
             for method in route.methods or ():
-                yield Call(method, route.path_format, operation_of(route.endpoint).scopes)
+                yield Call(method, route.path_format, access_of(route.endpoint).scopes)
 
 
 CALLS = {call.name: call for call in calls()}

@@ -18,7 +18,7 @@ import pytest
 
 from personas.reading.matcher import Matcher
 from reward_server.auth.lab import Plan
-from reward_server.episodes.in_play import Loaded
+from reward_server.episodes.in_play import LoadedEpisode
 from reward_server.episodes.service import EpisodeService
 from reward_server.errors import StoreUnavailable
 from reward_server.store.records import EpisodeStatus
@@ -36,15 +36,15 @@ def service(house: House) -> EpisodeService:
     return episodes
 
 
-def kept(house: House, episode: Json, lab_id: str = LAB) -> Loaded | None:
+def kept(house: House, episode: Json, lab_id: str = LAB) -> LoadedEpisode | None:
     return service(house).in_play.find(lab_id, episode["episode_id"])
 
 
-async def stored(house: House, episode: Json, lab_id: str = LAB) -> Loaded:
+async def stored(house: House, episode: Json, lab_id: str = LAB) -> LoadedEpisode:
     async with house.store.reading() as unit:
         row = await unit.episodes.get(lab_id, episode["episode_id"])
         assert row is not None
-        return Loaded(row, await unit.episodes.turns(lab_id, episode["episode_id"]))
+        return LoadedEpisode(row, await unit.episodes.turns(lab_id, episode["episode_id"]))
 
 
 async def delete_behind_its_back(house: House, lab_id: str = LAB) -> None:

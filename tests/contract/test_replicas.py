@@ -12,9 +12,9 @@ from benchmarks.real_servers import RedisServer
 from personas.reading.matcher import Matcher
 from reward_server.auth.lab import Lab, Plan
 from reward_server.errors import TooManyAtOnce
-from reward_server.limits.concurrency_limit import LabPlaces
+from reward_server.limits.concurrency_limit import LabConcurrencyLimit
 from reward_server.server.shared import Shared
-from reward_server.shared_state.locks import Busy
+from reward_server.shared_state.locks import LockBusy
 from scenarios.library import Library
 from tests.contract.house import WHERE, Client, House, Json, agent, assert_error, running_house
 
@@ -47,7 +47,7 @@ async def test_what_another_replica_read_counts_against_the_minute(house: House,
     house.end_development_mode()
     async with house.client(key) as client:
         await client.ok("POST", "/evaluate", EVALUATION)
-        assert await other.minutes.charge("acme", 1_000_000, 1_500_000) == 0
+        assert await other.compute_buckets.charge("acme", 1_000_000, 1_500_000) == 0
         refused = await client.call("POST", "/evaluate", EVALUATION)
         assert_error(refused, 429, "compute_exhausted")
         assert 25 <= int(refused.headers["retry-after"]) <= 31
@@ -58,7 +58,7 @@ async def test_what_another_replica_has_in_work_counts_against_the_places(house:
     house.end_development_mode()
     lab = await house.keys().verify(made.text)
     assert lab is not None
-    there = LabPlaces(100, other.leases)
+    there = LabConcurrencyLimit(100, other.leases)
     async with house.client(made.text) as client:
         await client.ok("POST", "/evaluate", EVALUATION)
         await entered(there, lab)
@@ -95,7 +95,7 @@ async def test_episodes_of_a_batch_are_kept_from_other_replicas(house: House, ot
         playing = asyncio.create_task(batch(client, *episodes))
         await house.matcher.somebody_waits()
         for each in episodes:
-            with pytest.raises(Busy):
+            with pytest.raises(LockBusy):
                 async with other.locks.hold(lock_of(each), "another turn"):
                     pass
         house.matcher.open()
@@ -105,12 +105,12 @@ async def test_episodes_of_a_batch_are_kept_from_other_replicas(house: House, ot
                 pass
 
 
-async def entered(places: LabPlaces, lab: Lab) -> None:
+async def entered(limit: LabConcurrencyLimit, lab: Lab) -> None:
     """Take a place as soon as Redis has heard that the request before it is over."""
     async with asyncio.timeout(30.0):
         while True:
             try:
-                await places.enter(lab)
+                await limit.enter(lab)
             except TooManyAtOnce:
                 await asyncio.sleep(0.02)
             else:

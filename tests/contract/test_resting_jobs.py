@@ -10,7 +10,7 @@ import pytest
 from benchmarks.scripted_provider import ScriptedProvider
 from reward_server.auth.scopes import EVERY
 from reward_server.jobs.evaluate import EvaluateItems
-from reward_server.store.records import Limits
+from reward_server.store.records import LabLimitsRow
 from tests.contract.house import WHERE, Client, House, Json, assert_error
 from tests.contract.test_jobs import TALK, WAIT_S, over, results, submit
 from tests.contract.test_llm_judges import ASKS, WORDS, Door, attentive, evaluation, judged, kind_only, server
@@ -61,7 +61,7 @@ async def test_a_job_waits_for_the_next_day_and_goes_on_with_it(house: House) ->
 async def test_a_job_that_waits_can_be_cancelled(house: House) -> None:
     key = await house.key("acme")
     house.end_development_mode()
-    await house.app.state.services.tenants.change("acme", limits=Limits(characters_per_day=1))
+    await house.app.state.services.tenants.change("acme", limits=LabLimitsRow(characters_per_day=1))
     async with house.client(key) as labs:
         job = await submit(labs, *({**WHERE, "messages": TALK} for _ in range(SLICE + 1)))
         await resting(labs, job, SLICE)
@@ -90,7 +90,7 @@ async def test_items_wait_for_the_budget_of_language_models_and_are_never_dead(s
             watching.cancel()
             assert provider.asked == []
             assert len(read) == 1  # to look at it again costs the lab nothing
-            await house.app.state.services.tenants.change("development", limits=Limits(tokens_per_day=10**9))
+            await house.app.state.services.tenants.change("development", limits=LabLimitsRow(tokens_per_day=10**9))
             house.clock.advance(timedelta(minutes=5))
             assert (await over(labs, job))["counts"]["done"] == 1
 
@@ -115,7 +115,7 @@ async def test_what_no_day_has_room_for_is_dead_at_once_and_holds_up_nothing(ser
             assert not {"reward", "scores"} & dead.keys()
             assert all("reward" in each for each in fine)
             # The limit is raised: a retry gives it the reward that the call itself gives.
-            await house.app.state.services.tenants.change("development", limits=Limits(tokens_per_day=10**6))
+            await house.app.state.services.tenants.change("development", limits=LabLimitsRow(tokens_per_day=10**6))
             await labs.ok("POST", f"/jobs/{job['job_id']}/retry")
             again = await over(labs, job)
             assert (again["counts"]["done"], again["counts"]["dead"]) == (3, 0)

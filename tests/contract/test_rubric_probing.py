@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 
+import pytest
+
 from reward_server.auth.scopes import EVERY
 from reward_server.scoring.telling import PROBED, STEP
 from scenarios.schema import Family
@@ -68,6 +70,7 @@ async def deltas(client: Client, attack: list[list[list[Json]]]) -> tuple[list[f
     return found, count
 
 
+@pytest.mark.slow
 async def test_the_rubric_cannot_be_measured_out(house: House) -> None:
     full_key, usual_key = await house.key("owner", full_scores=True), await house.key("prober")
     house.end_development_mode()

@@ -20,7 +20,7 @@ from reward_server.auth.scopes import EVERY, Scope
 from reward_server.errors import TrainingUnavailable
 from reward_server.server.background import workers_of
 from reward_server.settings import Settings
-from reward_server.store.job_claims import MAX_ATTEMPTS, Hold
+from reward_server.store.job_claims import MAX_ATTEMPTS, ItemLease
 from reward_server.store.job_records import TRAIN_POLICY
 from reward_server.store.training_records import RunStatus
 from reward_server.training import process, service
@@ -330,7 +330,7 @@ async def test_a_run_whose_workers_were_all_lost_is_failed_and_can_be_resumed(ho
     for attempt in range(MAX_ATTEMPTS):
         now = house.clock.now()
         async with house.store.transaction() as unit:
-            hold = Hold(f"lost-{attempt}", now + timedelta(seconds=15), 1)
+            hold = ItemLease(f"lost-{attempt}", now + timedelta(seconds=15), 1)
             assert (await unit.job_items.claim(hold, [TRAIN_POLICY], now)).claim is not None
         house.clock.advance(timedelta(seconds=20))
     kinds = {TRAIN_POLICY: house.app.state.services.jobs._kinds[TRAIN_POLICY]}
@@ -351,7 +351,7 @@ async def test_a_run_whose_workers_were_all_lost_is_failed_and_can_be_resumed(ho
     assert (resumed["status"], "error" in resumed) == ("queued", False)
     async with house.store.transaction() as unit:
         now = house.clock.now()
-        again = await unit.job_items.claim(Hold("again", now + timedelta(seconds=15), 1), [TRAIN_POLICY], now)
+        again = await unit.job_items.claim(ItemLease("again", now + timedelta(seconds=15), 1), [TRAIN_POLICY], now)
     assert again.claim is not None
     assert again.claim.attempts == {0: 1}
 

@@ -22,10 +22,10 @@ from reward_server.webhooks.delivery import (
     AT_ONCE_OF_A_WEBHOOK,
     ATTEMPTS,
     PAUSES,
-    Deliverer,
+    WebhookDeliverer,
 )
-from reward_server.webhooks.names import Names
-from reward_server.webhooks.sender import Sender
+from reward_server.webhooks.names import NameLookups
+from reward_server.webhooks.sender import WebhookSender
 from scenarios.library import Library
 from tests.contract.house import WHERE, Client, House, Json, assert_error, running_house
 from tests.contract.test_evaluate import GOOD
@@ -114,9 +114,9 @@ async def lab(inner: House) -> AsyncIterator[Client]:
 
 
 @pytest.fixture
-async def deliverer(inner: House) -> AsyncIterator[Deliverer]:
-    sender = Sender(private=True, names=Names())
-    yield Deliverer(inner.store, sender, load_pepper(inner.settings.data), inner.clock, inner.metrics)
+async def deliverer(inner: House) -> AsyncIterator[WebhookDeliverer]:
+    sender = WebhookSender(private=True, names=NameLookups())
+    yield WebhookDeliverer(inner.store, sender, load_pepper(inner.settings.data), inner.clock, inner.metrics)
     await sender.close()
 
 
@@ -130,7 +130,7 @@ async def messages(lab: Client, hook: Json) -> list[Json]:
 
 
 async def test_a_finished_batch_is_told_signed_as_the_standard_says(
-    inner: House, lab: Client, receiver: Receiver, deliverer: Deliverer
+    inner: House, lab: Client, receiver: Receiver, deliverer: WebhookDeliverer
 ) -> None:
     hook = await add(lab, receiver.url, events=["evaluation_batch.finished"])
     await add(lab, receiver.url, events=["job.finished"])
@@ -151,7 +151,7 @@ async def test_a_finished_batch_is_told_signed_as_the_standard_says(
 
 
 async def test_a_failed_message_is_tried_again_and_given_up_and_can_be_sent_again(
-    inner: House, lab: Client, receiver: Receiver, deliverer: Deliverer
+    inner: House, lab: Client, receiver: Receiver, deliverer: WebhookDeliverer
 ) -> None:
     receiver.status = "503 Service Unavailable"
     hook = await add(lab, receiver.url)
@@ -180,7 +180,7 @@ async def test_a_failed_message_is_tried_again_and_given_up_and_can_be_sent_agai
 
 
 async def test_no_redirect_is_followed_and_a_receiver_that_is_gone_is_left_alone(
-    lab: Client, receiver: Receiver, deliverer: Deliverer
+    lab: Client, receiver: Receiver, deliverer: WebhookDeliverer
 ) -> None:
     receiver.status = f"302 Found\r\nLocation: {receiver.url}"
     hook = await add(lab, receiver.url)
@@ -197,7 +197,7 @@ async def test_no_redirect_is_followed_and_a_receiver_that_is_gone_is_left_alone
 
 
 async def test_of_two_servers_one_sends_and_what_a_killed_one_took_is_sent_later(
-    inner: House, lab: Client, receiver: Receiver, deliverer: Deliverer
+    inner: House, lab: Client, receiver: Receiver, deliverer: WebhookDeliverer
 ) -> None:
     hook = await add(lab, receiver.url)
     for _ in range(5):
@@ -219,8 +219,9 @@ async def until(happens: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.slow
 async def test_a_slow_receiver_holds_up_nobody_else(
-    inner: House, lab: Client, receiver: Receiver, slow: Receiver, deliverer: Deliverer
+    inner: House, lab: Client, receiver: Receiver, slow: Receiver, deliverer: WebhookDeliverer
 ) -> None:
     late = await add(lab, slow.url)
     for _ in range(2 * AT_ONCE):
@@ -237,7 +238,8 @@ async def test_a_slow_receiver_holds_up_nobody_else(
     assert {each["state"] for each in await messages(lab, late)} == {"delivered"}
 
 
-async def test_a_lab_has_few_of_the_places(inner: House, slow: Receiver, deliverer: Deliverer) -> None:
+@pytest.mark.slow
+async def test_a_lab_has_few_of_the_places(inner: House, slow: Receiver, deliverer: WebhookDeliverer) -> None:
     keys = {name: await inner.key(name) for name in ("many", "one")}
     inner.end_development_mode()
     async with inner.client(keys["many"]) as many, inner.client(keys["one"]) as one:
@@ -258,9 +260,9 @@ async def test_an_answer_that_never_ends_is_a_timeout(inner: House, lab: Client,
     receiver.drips = True
     hook = await add(lab, receiver.url)
     await lab.ok("POST", f"/webhooks/{hook['webhook_id']}/test")
-    sender = Sender(private=True, names=Names(), timeout_s=0.5)
+    sender = WebhookSender(private=True, names=NameLookups(), timeout_s=0.5)
     pepper = load_pepper(inner.settings.data)
-    assert await Deliverer(inner.store, sender, pepper, inner.clock, inner.metrics).send_due() == 1
+    assert await WebhookDeliverer(inner.store, sender, pepper, inner.clock, inner.metrics).send_due() == 1
     await sender.close()
     assert (await messages(lab, hook))[0]["last_error"] == "timeout"
 
@@ -284,7 +286,7 @@ async def test_the_secret_is_shown_once_and_is_not_in_the_database(
 
 
 async def test_a_deleted_webhook_takes_its_messages_along(
-    lab: Client, receiver: Receiver, deliverer: Deliverer
+    lab: Client, receiver: Receiver, deliverer: WebhookDeliverer
 ) -> None:
     hook = await add(lab, receiver.url)
     await lab.ok("POST", f"/webhooks/{hook['webhook_id']}/test")
@@ -308,13 +310,13 @@ async def test_inner_addresses_are_refused_when_added_and_when_sent(labs: Client
     with sqlite3.connect(house.settings.data / "labs.sqlite") as connection:
         connection.execute("UPDATE webhook SET url = 'https://127.0.0.1:9/x'")
     connection.close()
-    sender = Sender(private=False, names=Names())
-    await Deliverer(house.store, sender, b"p" * 32, house.clock, house.metrics).send_due()
+    sender = WebhookSender(private=False, names=NameLookups())
+    await WebhookDeliverer(house.store, sender, b"p" * 32, house.clock, house.metrics).send_due()
     await sender.close()
     assert (await messages(labs, hook))[0]["last_error"] == "refused_address"
 
 
-async def test_a_finished_job_is_told(lab: Client, receiver: Receiver, deliverer: Deliverer) -> None:
+async def test_a_finished_job_is_told(lab: Client, receiver: Receiver, deliverer: WebhookDeliverer) -> None:
     hook = await add(lab, receiver.url, events=["job.finished"])
     job = await submit(lab, {**WHERE, "messages": GOOD}, {**WHERE, "messages": []})
     await over(lab, job)
@@ -326,7 +328,7 @@ async def test_a_finished_job_is_told(lab: Client, receiver: Receiver, deliverer
 
 
 async def test_a_job_that_came_to_nothing_is_told_as_failed(
-    lab: Client, receiver: Receiver, deliverer: Deliverer
+    lab: Client, receiver: Receiver, deliverer: WebhookDeliverer
 ) -> None:
     hook = await add(lab, receiver.url, events=["job.finished"])
     job = await over(lab, await submit(lab, {**WHERE, "messages": []}))

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from reward_server.decisions.questions import Decided, Predicate, Typed
+from reward_server.decisions.questions import AnswerProbabilities, Typed, YesNoQuestion
 from reward_server.llm.base import FailureKind, LlmFailed
 
-Says = Callable[[str, Typed, Any], "Decided | FailureKind | None"]
+Says = Callable[[str, Typed, Any], "AnswerProbabilities | FailureKind | None"]
 
 
-def yes(p: float) -> Decided:
-    return Decided({"true": p, "false": 1 - p})
+def yes(p: float) -> AnswerProbabilities:
+    return AnswerProbabilities({"true": p, "false": 1 - p})
 
 
-def picks(question: Typed, label: str, p: float = 0.9) -> Decided:
+def picks(question: Typed, label: str, p: float = 0.9) -> AnswerProbabilities:
     """The label with this probability; the rest is shared out."""
     others = [each for each in question.labels if each != label]
-    return Decided({label: p, **dict.fromkeys(others, (1 - p) / len(others))})
+    return AnswerProbabilities({label: p, **dict.fromkeys(others, (1 - p) / len(others))})
 
 
 class MemoryDecider:
@@ -32,16 +32,18 @@ class MemoryDecider:
         self.asked: list[tuple[Any, Mapping[str, Typed]]] = []
         self.labs: list[str] = []
 
-    async def decide(self, state: Any, questions: Mapping[str, Typed], *, lab_id: str) -> Mapping[str, Decided]:
+    async def decide(
+        self, state: Any, questions: Mapping[str, Typed], *, lab_id: str
+    ) -> Mapping[str, AnswerProbabilities]:
         self.asked.append((state, questions))
         self.labs.append(lab_id)
         found = {name: self._one(name, question, state) for name, question in questions.items()}
         return found
 
-    def _one(self, name: str, question: Typed, state: Any) -> Decided:
+    def _one(self, name: str, question: Typed, state: Any) -> AnswerProbabilities:
         said = self._says(name, question, state)
         if isinstance(said, FailureKind):
             raise LlmFailed(said)
         if said is not None:
             return said
-        return yes(0.05) if isinstance(question, Predicate) else picks(question, question.labels[0])
+        return yes(0.05) if isinstance(question, YesNoQuestion) else picks(question, question.labels[0])

@@ -14,19 +14,19 @@ from reward_server.clock import SystemClock
 from reward_server.decisions.build import decision_model, ping
 from reward_server.decisions.local import LocalDecisions
 from reward_server.decisions.model import DecisionModel
-from reward_server.decisions.questions import Choice, Predicate, Request, Score, Typed
+from reward_server.decisions.questions import ChoiceQuestion, LevelQuestion, Request, Typed, YesNoQuestion
 from reward_server.decisions.systemone import SystemOneProvider
 from reward_server.errors import BudgetExhausted, ConfigurationError
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import FailureKind, LlmFailed
 from reward_server.llm.budget import Budget, Prices
-from reward_server.llm.caller import Limits
+from reward_server.llm.caller import CallLimits
 from reward_server.production import is_moving, settings_weaknesses
 from reward_server.settings import Settings
 from reward_server.store.records import BookingRow, Ceiling, Spend
 from tests.decisions.servers import Served
 
-ASKED: dict[str, Typed] = {"a": Predicate("A?"), "b": Predicate("B?")}
+ASKED: dict[str, Typed] = {"a": YesNoQuestion("A?"), "b": YesNoQuestion("B?")}
 
 
 def yes(body: dict[str, Any]) -> Any:
@@ -52,7 +52,7 @@ class Book:
 
 def model_at(url: str, model: str = "m-1", kept: VerdictCache | None = None, book: Book | None = None) -> DecisionModel:
     budget = None if book is None else Budget(book, SystemClock(), Ceiling(tokens=book.tokens, nano_usd=None), Prices())
-    return DecisionModel(SystemOneProvider(model, None, base_url=url), Limits(retries=0), kept, budget=budget)
+    return DecisionModel(SystemOneProvider(model, None, base_url=url), CallLimits(retries=0), kept, budget=budget)
 
 
 async def test_a_decision_is_kept_by_content_and_model_and_by_nothing_else() -> None:
@@ -174,10 +174,10 @@ async def test_the_local_adapter_decides_by_likeness() -> None:
 
     provider = LocalDecisions(cosine, "encoder/1")
     asked: dict[str, Typed] = {
-        "yes": Predicate("?", "knee"),
-        "no": Predicate("?", "tooth"),
-        "which": Choice("?", (("a", "tooth"), ("b", "my knee"))),
-        "how": Score("?", ("knee", "tooth")),
+        "yes": YesNoQuestion("?", "knee"),
+        "no": YesNoQuestion("?", "tooth"),
+        "which": ChoiceQuestion("?", (("a", "tooth"), ("b", "my knee"))),
+        "how": LevelQuestion("?", ("knee", "tooth")),
     }
     reply = await provider.complete(Request({"said": ["my knee hurts"]}, asked), 1.0)
     assert reply.outcomes["yes"].yes > 0.9  # type: ignore[union-attr]

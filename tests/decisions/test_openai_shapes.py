@@ -12,17 +12,25 @@ from openai.types import Decision
 from reward_server.decisions.chat import ChatDecisions
 from reward_server.decisions.model import DecisionModel
 from reward_server.decisions.openai import OpenAIDecisions
-from reward_server.decisions.questions import Choice, Decided, DecisionProvider, Predicate, Score, Typed, Undecided
+from reward_server.decisions.questions import (
+    AnswerProbabilities,
+    ChoiceQuestion,
+    DecisionProvider,
+    LevelQuestion,
+    Typed,
+    Undecided,
+    YesNoQuestion,
+)
 from reward_server.llm.base import FailureKind, LlmFailed
-from reward_server.llm.caller import Limits
+from reward_server.llm.caller import CallLimits
 from tests.decisions.servers import Served, chat_answer
 
 K = FailureKind
 STATE = {"first": "a", "agent_turn": "When did it crack?"}
 ASKED: dict[str, Typed] = {
-    "asks": Predicate("Does it ask?", "it does"),
-    "about": Choice("About what?", (("noise", "the crack"), ("none", None))),
-    "care": Score("How caring?", ("cold", "warm")),
+    "asks": YesNoQuestion("Does it ask?", "it does"),
+    "about": ChoiceQuestion("About what?", (("noise", "the crack"), ("none", None))),
+    "care": LevelQuestion("How caring?", ("cold", "warm")),
 }
 ANSWERS: list[dict[str, Any]] = [
     {"type": "predicate", "name": "asks", "probability": 0.9},
@@ -61,7 +69,7 @@ Make = Callable[[str], DecisionProvider]
 
 
 async def outcomes(make: Make, url: str, asked: dict[str, Typed]) -> dict[str, Any]:
-    model = DecisionModel(make(url), Limits(retries=0, deadline_s=5))
+    model = DecisionModel(make(url), CallLimits(retries=0, deadline_s=5))
     try:
         return await model.outcomes(STATE, asked, lab_id="acme")
     finally:
@@ -192,7 +200,7 @@ async def test_a_choice_of_more_options_than_log_probabilities_is_played_off() -
         total = sum(weights.values())
         return chat_answer({letter: math.log(weight / total) for letter, weight in weights.items()})
 
-    many = Choice("Which?", tuple((f"o{number}", None) for number in range(50)))
+    many = ChoiceQuestion("Which?", tuple((f"o{number}", None) for number in range(50)))
     with Served(answer) as server:
         found = await outcomes(chat_at, server.url, {"which": many})
     assert len(server.bodies) == 4
@@ -203,7 +211,7 @@ async def test_a_choice_of_more_options_than_log_probabilities_is_played_off() -
 @pytest.mark.parametrize("make", [openai_at, chat_at])
 async def test_a_failure_has_neither_cause_nor_context(make: Make) -> None:
     provider = make("http://127.0.0.1:9")
-    model = DecisionModel(provider, Limits(retries=0))
+    model = DecisionModel(provider, CallLimits(retries=0))
     with pytest.raises(LlmFailed) as caught:
         await model.decide(STATE, {"asks": ASKED["asks"]}, lab_id="acme")
     assert caught.value.kind is K.RESET
@@ -213,7 +221,7 @@ async def test_a_failure_has_neither_cause_nor_context(make: Make) -> None:
 
 def test_a_question_that_nobody_could_answer_is_refused_where_it_is_made() -> None:
     with pytest.raises(ValueError, match="between 2 and 255"):
-        Choice("Which?", (("a", None), ("a", None)))
+        ChoiceQuestion("Which?", (("a", None), ("a", None)))
     with pytest.raises(ValueError, match="levels"):
-        Score("How?", ("one",))
-    assert Decided({"true": 0.5, "false": 0.5}).best == "true"
+        LevelQuestion("How?", ("one",))
+    assert AnswerProbabilities({"true": 0.5, "false": 0.5}).best == "true"

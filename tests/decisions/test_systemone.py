@@ -9,23 +9,31 @@ import pytest
 from jevcompat.mock import MockConfig, Running
 
 from reward_server.decisions.model import DecisionModel
-from reward_server.decisions.questions import Choice, Decided, Predicate, Request, Score, Typed, Undecided
+from reward_server.decisions.questions import (
+    AnswerProbabilities,
+    ChoiceQuestion,
+    LevelQuestion,
+    Request,
+    Typed,
+    Undecided,
+    YesNoQuestion,
+)
 from reward_server.decisions.systemone import SystemOneProvider
 from reward_server.llm.base import FailureKind, LlmFailed
-from reward_server.llm.caller import Limits
+from reward_server.llm.caller import CallLimits
 from tests.decisions.servers import Served
 
 K = FailureKind
 STATE = {"conversation": [{"agent": "When did it crack?"}]}
 ASKED: dict[str, Typed] = {
-    "asks": Predicate("Does the agent ask for something?", "it does", "it does not"),
-    "about": Choice("What is it about?", (("Noise", "the crack"), ("Pain", None), ("none", None))),
-    "care": Score("How caring is it?", ("cold", "neutral", "warm")),
+    "asks": YesNoQuestion("Does the agent ask for something?", "it does", "it does not"),
+    "about": ChoiceQuestion("What is it about?", (("Noise", "the crack"), ("Pain", None), ("none", None))),
+    "care": LevelQuestion("How caring is it?", ("cold", "neutral", "warm")),
 }
 
 
 async def outcomes(url: str, asked: dict[str, Typed] | None = None, **limits: Any) -> dict[str, Any]:
-    model = DecisionModel(SystemOneProvider("mock", "a-key", base_url=url), Limits(**({"retries": 0} | limits)))
+    model = DecisionModel(SystemOneProvider("mock", "a-key", base_url=url), CallLimits(**({"retries": 0} | limits)))
     try:
         return await model.outcomes(STATE, asked or ASKED, lab_id="acme")
     finally:
@@ -37,7 +45,7 @@ async def test_every_type_is_decided_with_probabilities_that_come_to_one() -> No
         found = await outcomes(server.url)
     assert list(found) == list(ASKED)
     for name, question in ASKED.items():
-        assert isinstance(found[name], Decided)
+        assert isinstance(found[name], AnswerProbabilities)
         assert tuple(found[name].probabilities) == question.labels
         assert sum(found[name].probabilities.values()) == pytest.approx(1)
     assert 0 <= found["care"].expectation <= 2
@@ -82,12 +90,12 @@ async def test_what_is_missing_is_asked_for_again_and_then_a_failure() -> None:
 
 
 async def test_a_choice_with_more_options_than_a_server_takes_is_played_off_and_nothing_is_dropped() -> None:
-    many = Choice("Which?", tuple((f"o{number}", f"option {number}") for number in range(100)))
+    many = ChoiceQuestion("Which?", tuple((f"o{number}", f"option {number}") for number in range(100)))
     with Running(MockConfig()) as server:
         whole = (await outcomes(server.url, {"which": many}))["which"]
     with Running(MockConfig(faults=frozenset({"cap-64"}))) as server:
         found = await outcomes(server.url, {"which": many, **ASKED})
-    assert all(isinstance(each, Decided) for each in found.values())
+    assert all(isinstance(each, AnswerProbabilities) for each in found.values())
     parts = found["which"]
     # The reference model scores each option by itself, so the parts come to what the whole says.
     assert parts.best == whole.best
@@ -104,7 +112,7 @@ async def test_a_request_that_is_too_large_is_split_down_to_single_questions() -
             return 413
         return {"answers": {name: {"type": "noul", "noul": 0.25} for name in body["questions"]}}
 
-    asked: dict[str, Typed] = {f"q{number}": Predicate(f"Is it {number}?") for number in range(5)}
+    asked: dict[str, Typed] = {f"q{number}": YesNoQuestion(f"Is it {number}?") for number in range(5)}
     with Served(answer) as server:
         found = await outcomes(server.url, asked)
     assert [found[name].yes for name in asked] == [0.25] * 5
@@ -117,7 +125,12 @@ async def test_one_question_that_a_server_refuses_does_not_cost_the_others() -> 
             return 422
         return {"answers": {name: {"type": "noul", "noul": 0.9} for name in body["questions"]}}
 
-    asked: dict[str, Typed] = {"a": Predicate("A?"), "bad": Predicate("B?"), "c": Predicate("C?"), "d": Predicate("D?")}
+    asked: dict[str, Typed] = {
+        "a": YesNoQuestion("A?"),
+        "bad": YesNoQuestion("B?"),
+        "c": YesNoQuestion("C?"),
+        "d": YesNoQuestion("D?"),
+    }
     with Served(answer) as server:
         found = await outcomes(server.url, asked)
     assert found["bad"] == Undecided(K.REJECTED)
@@ -155,7 +168,7 @@ async def test_a_server_that_was_killed_is_a_failure_that_may_pass_and_another_a
     assert (await outcomes(gone, {"asks": ASKED["asks"]}))["asks"] == Undecided(K.RESET)
     with Running(MockConfig(busy_every=2)) as again:
         for _ in range(2):
-            assert isinstance((await outcomes(again.url, retries=2))["asks"], Decided)
+            assert isinstance((await outcomes(again.url, retries=2))["asks"], AnswerProbabilities)
 
 
 async def test_the_address_may_be_given_with_its_route_its_version_or_neither() -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.processes import ROOT
-from reward_server.fitting.agreement.read import Reading as Judged
+from reward_server.fitting.agreement.read import RowDefaults as Judged
 from reward_server.fitting.agreement.read import read as read_judged
 from reward_server.fitting.calibration.calibration_fit import fit
 from reward_server.fitting.calibration.read import read as read_rewards
-from reward_server.fitting.reward_model.read import Reading, read_dataset
+from reward_server.fitting.reward_model.read import RowOptions, read_dataset
 from reward_server.offline.formats import convert
 from reward_server.offline.rows import read_rows
 from reward_server.reward_models.dataset import split
@@ -32,7 +32,7 @@ FILES = sorted(path.name for path in DATA.glob("*.jsonl"))
 
 @pytest.mark.parametrize("name", ["talks.jsonl", "other.jsonl", "pairs.jsonl"])
 def test_reward_models_can_be_trained(name: str) -> None:
-    found = read_dataset(DATA / name, Reading())
+    found = read_dataset(DATA / name, RowOptions())
     parts = split(found, seed=0)
     assert list(parts.train.rows())
     # The server reads in a scenario: a model of rows without one would know nothing there.

@@ -78,6 +78,7 @@ def test_a_vector_is_bitwise_the_same_in_any_batch_and_order(encoder: TextEncode
             assert np.array_equal(vector, alone[text])
 
 
+@pytest.mark.slow
 def test_long_texts_fill_more_than_one_pack(encoder: TextEncoder) -> None:
     texts = [f"{number} " * 300 for number in range(20)]
     assert np.array_equal(encoder.encode(texts), np.stack([encoder.encode([text])[0] for text in texts]))

@@ -16,7 +16,7 @@ from reward_server.encoders.fast import FastEncoder, fast_encoder
 from reward_server.encoders.loading import load_encoder, load_fast_encoder
 from reward_server.encoders.minilm import (
     TOKENS_PER_PACK,
-    Checkpoint,
+    EncoderCheckpoint,
     MiniLmEncoder,
     packaged_folder,
     read_checkpoint,
@@ -32,17 +32,17 @@ def _texts(count: int, longest: int, seed: int = 5) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def checkpoint() -> Checkpoint:
+def checkpoint() -> EncoderCheckpoint:
     return read_checkpoint(packaged_folder())
 
 
 @pytest.fixture(scope="module")
-def exact(checkpoint: Checkpoint) -> MiniLmEncoder:
+def exact(checkpoint: EncoderCheckpoint) -> MiniLmEncoder:
     return MiniLmEncoder(*checkpoint, 512, tone=True)
 
 
 @pytest.fixture(scope="module")
-def in_bf16(checkpoint: Checkpoint, exact: MiniLmEncoder) -> FastEncoder:
+def in_bf16(checkpoint: EncoderCheckpoint, exact: MiniLmEncoder) -> FastEncoder:
     """Made by hand: bf16 gives the same kind of numbers, only slowly, where the processor cannot multiply it."""
     return FastEncoder(exact, Bf16Forward(checkpoint.weights))
 
@@ -58,7 +58,7 @@ def test_bf16_is_close_to_fp32(in_bf16: FastEncoder, exact: MiniLmEncoder) -> No
         assert ((left * right).sum(axis=1) / lengths).min() > 0.999
 
 
-def test_inner_layers_follow_the_vector_that_personas_hear(checkpoint: Checkpoint, exact: MiniLmEncoder) -> None:
+def test_inner_layers_follow_the_vector_that_personas_hear(checkpoint: EncoderCheckpoint, exact: MiniLmEncoder) -> None:
     texts = [*_texts(6, 40), "no", ""]
     alone, layered = MiniLmEncoder(*checkpoint, 512).encode(texts), exact.encode(texts)
     assert np.array_equal(layered[:, :384], alone)
@@ -94,7 +94,7 @@ def test_a_whole_conversation_counts_up_to_512_tokens(in_bf16: FastEncoder, exac
 
 
 def test_the_version_names_the_precision_and_leaves_that_of_personas_alone(
-    checkpoint: Checkpoint, in_bf16: FastEncoder, exact: MiniLmEncoder
+    checkpoint: EncoderCheckpoint, in_bf16: FastEncoder, exact: MiniLmEncoder
 ) -> None:
     assert load_encoder().version == checkpoint.version == "minilm-l6-v2/53aa51172d14/1"
     in_fp32 = FastEncoder(exact, None)
@@ -116,7 +116,7 @@ def test_what_is_not_finite_in_bf16_is_computed_in_fp32(exact: MiniLmEncoder) ->
     assert np.array_equal(FastEncoder(exact, broken).encode(texts), exact.encode(texts))
 
 
-def test_scores_too_large_for_an_exponential_are_noticed(checkpoint: Checkpoint, exact: MiniLmEncoder) -> None:
+def test_scores_too_large_for_an_exponential_are_noticed(checkpoint: EncoderCheckpoint, exact: MiniLmEncoder) -> None:
     name = "encoder.layer.2.attention.self.query.weight"
     loud = {**checkpoint.weights, name: checkpoint.weights[name] * 1e4}
     forward = Bf16Forward(loud)
@@ -152,7 +152,9 @@ def test_the_largest_pack_of_service_is_measured(exact: MiniLmEncoder) -> None:
     assert not FastEncoder(exact, other_in_a_full_pack).packs_are_exact
 
 
-def test_auto_takes_fp32_where_bf16_is_not_exact(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_takes_fp32_where_bf16_is_not_exact(
+    checkpoint: EncoderCheckpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(fast, "Bf16Forward", DependsOnNeighbours)
     monkeypatch.setattr(fast, "prepacked", lambda *how: None)
     monkeypatch.setattr(fast, "_multiplies_bf16", lambda capabilities: True)
@@ -162,7 +164,7 @@ def test_auto_takes_fp32_where_bf16_is_not_exact(checkpoint: Checkpoint, monkeyp
 
 @pytest.mark.slow
 def test_rows_are_filled_up_where_the_number_of_rows_changes_the_sums(
-    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+    checkpoint: EncoderCheckpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def summed_otherwise(self: object, rows: torch.Tensor, pair: products.Pair, residual: torch.Tensor) -> torch.Tensor:
         product = torch.nn.functional.linear(rows, *pair) + residual
@@ -178,7 +180,7 @@ def test_rows_are_filled_up_where_the_number_of_rows_changes_the_sums(
 
 
 def test_a_processor_without_bf16_gets_fp32_or_a_clear_error(
-    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+    checkpoint: EncoderCheckpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_f": True, "avx512_bf16": False})
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
@@ -195,7 +197,7 @@ def test_fp32_can_be_asked_for_and_equals_the_exact_encoder(exact: MiniLmEncoder
     assert encoder.encode([]).shape == (0, 1536)
 
 
-def test_prepacked_products_are_those_of_the_public_functions(checkpoint: Checkpoint) -> None:
+def test_prepacked_products_are_those_of_the_public_functions(checkpoint: EncoderCheckpoint) -> None:
     rows = [[101, *range(3000, 3000 + length), 102] for length in (1, 1, 9, 40)]
     quick = prepacked(checkpoint.weights)
     assert quick is not None  # this torch has the operators
@@ -204,7 +206,7 @@ def test_prepacked_products_are_those_of_the_public_functions(checkpoint: Checkp
 
 @pytest.mark.slow
 def test_without_the_private_operators_the_public_ones_do(
-    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+    checkpoint: EncoderCheckpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(self: object, rows: object, pair: object) -> torch.Tensor:
         raise AttributeError("'_OpNamespace' 'mkldnn' object has no attribute '_linear_pointwise'")
@@ -216,7 +218,7 @@ def test_without_the_private_operators_the_public_ones_do(
 
 
 def test_other_results_of_the_private_operators_are_not_used(
-    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+    checkpoint: EncoderCheckpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def without_residual(self: products.Products, rows: torch.Tensor, pair: products.Pair, residual: torch.Tensor):  # type: ignore[no-untyped-def]
         return self.plain(rows, pair)

@@ -10,7 +10,7 @@ import torch
 
 from reward_server.encoders import int8
 from reward_server.encoders.int8 import INT8, Int8ByFloats, Int8Products, multiplies_int8
-from reward_server.encoders.minilm import Checkpoint, MiniLmEncoder, packaged_folder, read_checkpoint
+from reward_server.encoders.minilm import EncoderCheckpoint, MiniLmEncoder, packaged_folder, read_checkpoint
 
 TEXTS = [
     "When did it start?",
@@ -22,12 +22,12 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def checkpoint() -> Checkpoint:
+def checkpoint() -> EncoderCheckpoint:
     return read_checkpoint(packaged_folder())
 
 
 @pytest.fixture(scope="module")
-def encoder(checkpoint: Checkpoint) -> MiniLmEncoder:
+def encoder(checkpoint: EncoderCheckpoint) -> MiniLmEncoder:
     return MiniLmEncoder(*checkpoint, ways=INT8)
 
 
@@ -42,7 +42,7 @@ def broken_products(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     int8.multiplies_int8.cache_clear()
 
 
-def test_vectors_are_near_those_of_fp32(encoder: MiniLmEncoder, checkpoint: Checkpoint) -> None:
+def test_vectors_are_near_those_of_fp32(encoder: MiniLmEncoder, checkpoint: EncoderCheckpoint) -> None:
     expected = MiniLmEncoder(*checkpoint).encode(TEXTS)
     found = encoder.encode(TEXTS)
     assert (found * expected).sum(axis=1).min() > 0.99
@@ -54,13 +54,13 @@ def test_a_vector_is_bitwise_the_same_alone_and_in_a_pack(encoder: MiniLmEncoder
     assert np.array_equal(encoder.encode(TEXTS), np.stack([encoder.encode([text])[0] for text in TEXTS]))
 
 
-def test_both_ways_to_multiply_give_the_same_bits(encoder: MiniLmEncoder, checkpoint: Checkpoint) -> None:
+def test_both_ways_to_multiply_give_the_same_bits(encoder: MiniLmEncoder, checkpoint: EncoderCheckpoint) -> None:
     by_floats = MiniLmEncoder(*checkpoint, ways=[Int8ByFloats()])
     assert np.array_equal(by_floats.encode(TEXTS), encoder.encode(TEXTS))
 
 
 @pytest.mark.usefixtures("broken_products")
-def test_a_processor_that_multiplies_int8_wrongly_takes_floats(checkpoint: Checkpoint) -> None:
+def test_a_processor_that_multiplies_int8_wrongly_takes_floats(checkpoint: EncoderCheckpoint) -> None:
     with pytest.raises(NotImplementedError, match="int8"):
         Int8Products().laid_out((torch.ones(2, 4), torch.zeros(2)))
     taken = MiniLmEncoder(*checkpoint, ways=INT8)

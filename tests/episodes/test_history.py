@@ -7,28 +7,28 @@ from typing import Any
 
 import pytest
 
-from reward_server.episodes.history import AnsweredTurn, Line, NewTurn, align
+from reward_server.episodes.history import AnsweredTurn, HistoryLine, NewTurn, align
 from reward_server.errors import HistoryMismatch, LabsError, NoNewMessage, TooManyMessages
 
-OPENING_ONLY = [Line("assistant", "opening")]
+OPENING_ONLY = [HistoryLine("assistant", "opening")]
 TWO_TURNS = [
-    Line("assistant", "opening"),
-    Line("user", "a1"),
-    Line("assistant", "p1"),
-    Line("user", "a2"),
-    Line("assistant", "p2"),
+    HistoryLine("assistant", "opening"),
+    HistoryLine("user", "a1"),
+    HistoryLine("assistant", "p1"),
+    HistoryLine("user", "a2"),
+    HistoryLine("assistant", "p2"),
 ]
 
 
-def lines(*contents: str, role: str = "user") -> list[Line]:
-    return [Line(role, content) for content in contents]
+def lines(*contents: str, role: str = "user") -> list[HistoryLine]:
+    return [HistoryLine(role, content) for content in contents]
 
 
 def call(value: str = "rest", name: str = "advise", **extra: Any) -> tuple[dict[str, Any], ...]:
     return ({"name": name, "input": {"value": value}, **extra},)
 
 
-def outcome(messages: list[Line], log: list[Line]) -> NewTurn | AnsweredTurn | type[LabsError]:
+def outcome(messages: list[HistoryLine], log: list[HistoryLine]) -> NewTurn | AnsweredTurn | type[LabsError]:
     try:
         return align(messages, log)
     except LabsError as error:
@@ -63,7 +63,7 @@ def outcome(messages: list[Line], log: list[Line]) -> NewTurn | AnsweredTurn | t
 )
 def test_a_table_of_forms_after_two_turns(sent: list[str], expected: Any) -> None:
     if isinstance(expected, tuple):
-        wanted: Any = NewTurn(Line("user", expected[1]), positioned=expected[2])
+        wanted: Any = NewTurn(HistoryLine("user", expected[1]), positioned=expected[2])
     elif isinstance(expected, int):
         wanted = AnsweredTurn(expected)
     else:
@@ -74,9 +74,9 @@ def test_a_table_of_forms_after_two_turns(sent: list[str], expected: Any) -> Non
 @pytest.mark.parametrize(
     ("sent", "expected"),
     [
-        (["x"], NewTurn(Line("user", "x"), positioned=False)),
-        (["opening"], NewTurn(Line("user", "opening"), positioned=False)),
-        (["opening", "x"], NewTurn(Line("user", "x"), positioned=True)),
+        (["x"], NewTurn(HistoryLine("user", "x"), positioned=False)),
+        (["opening"], NewTurn(HistoryLine("user", "opening"), positioned=False)),
+        (["opening", "x"], NewTurn(HistoryLine("user", "x"), positioned=True)),
         (["opening", "x", "y"], TooManyMessages),
         (["x", "y"], HistoryMismatch),
         (["x", "y", "z"], HistoryMismatch),
@@ -90,7 +90,7 @@ def test_a_table_of_forms_before_the_first_turn(sent: list[str], expected: Any) 
 @pytest.mark.parametrize("role", ["system", "developer"])
 def test_leading_system_messages_are_ignored(count: int, role: str) -> None:
     preamble = lines(*["be nice"] * count, role=role)
-    assert align([*preamble, *lines("x")], TWO_TURNS) == NewTurn(Line("user", "x"), positioned=False)
+    assert align([*preamble, *lines("x")], TWO_TURNS) == NewTurn(HistoryLine("user", "x"), positioned=False)
     assert align([*preamble, *lines("opening", "a1")], TWO_TURNS) == AnsweredTurn(1)
 
 
@@ -107,7 +107,7 @@ def test_only_system_messages_hold_no_new_message() -> None:
 @pytest.mark.parametrize("role", ["assistant", "user", "tool"])
 def test_roles_do_not_decide(role: str) -> None:
     sent = lines("opening", "a1", "p1", "a2", "p2", "x", role=role)
-    assert align(sent, TWO_TURNS) == NewTurn(Line(role, "x"), positioned=True)
+    assert align(sent, TWO_TURNS) == NewTurn(HistoryLine(role, "x"), positioned=True)
 
 
 @pytest.mark.parametrize("changed", ["opening ", " opening", "Opening", "openin\u0261", ""])
@@ -117,43 +117,43 @@ def test_content_must_be_equal_to_the_character(changed: str) -> None:
 
 def test_a_persona_line_that_equals_an_earlier_one_still_reads_as_the_last() -> None:
     log = lines("opening", "a1", "again", "a2", "again")
-    assert align(lines("again", "x"), log) == NewTurn(Line("user", "x"), positioned=True)
+    assert align(lines("again", "x"), log) == NewTurn(HistoryLine("user", "x"), positioned=True)
 
 
 class TestToolCalls:
-    LOG = (Line("assistant", "opening"), Line("user", "a1", call()), Line("assistant", "p1"))
+    LOG = (HistoryLine("assistant", "opening"), HistoryLine("user", "a1", call()), HistoryLine("assistant", "p1"))
 
     def test_a_history_may_leave_them_out(self) -> None:
         assert isinstance(align(lines("opening", "a1", "p1", "x"), self.LOG), NewTurn)
 
     def test_a_history_that_gives_them_must_give_the_same(self) -> None:
-        same = [*lines("opening"), Line("user", "a1", call()), *lines("p1", "x")]
-        other = [*lines("opening"), Line("user", "a1", call("surgery")), *lines("p1", "x")]
-        renamed = [*lines("opening"), Line("user", "a1", call(name="prescribe")), *lines("p1", "x")]
+        same = [*lines("opening"), HistoryLine("user", "a1", call()), *lines("p1", "x")]
+        other = [*lines("opening"), HistoryLine("user", "a1", call("surgery")), *lines("p1", "x")]
+        renamed = [*lines("opening"), HistoryLine("user", "a1", call(name="prescribe")), *lines("p1", "x")]
         assert isinstance(align(same, self.LOG), NewTurn)
         assert outcome(other, list(self.LOG)) is HistoryMismatch
         assert outcome(renamed, list(self.LOG)) is HistoryMismatch
 
     def test_the_type_of_a_call_is_not_compared(self) -> None:
-        typed = [*lines("opening"), Line("user", "a1", call(type="decision"))]
+        typed = [*lines("opening"), HistoryLine("user", "a1", call(type="decision"))]
         assert align(typed, self.LOG) == AnsweredTurn(1)
 
     def test_the_order_of_input_keys_does_not_matter(self) -> None:
         log = [
-            Line("assistant", "opening"),
-            Line("user", "a1", ({"name": "n", "input": {"a": 1, "b": 2}},)),
+            HistoryLine("assistant", "opening"),
+            HistoryLine("user", "a1", ({"name": "n", "input": {"a": 1, "b": 2}},)),
             *lines("p"),
         ]
-        sent = [*lines("opening"), Line("user", "a1", ({"name": "n", "input": {"b": 2, "a": 1}},))]
+        sent = [*lines("opening"), HistoryLine("user", "a1", ({"name": "n", "input": {"b": 2, "a": 1}},))]
         assert align(sent, log) == AnsweredTurn(1)
 
     @pytest.mark.parametrize("calls", [None, (), call("surgery"), call() + call()])
     def test_a_retried_message_must_be_the_same_action(self, calls: tuple[dict[str, Any], ...] | None) -> None:
-        assert outcome([*lines("opening"), Line("user", "a1", calls)], list(self.LOG)) is HistoryMismatch
-        assert align([*lines("opening"), Line("user", "a1", call())], self.LOG) == AnsweredTurn(1)
+        assert outcome([*lines("opening"), HistoryLine("user", "a1", calls)], list(self.LOG)) is HistoryMismatch
+        assert align([*lines("opening"), HistoryLine("user", "a1", call())], self.LOG) == AnsweredTurn(1)
 
     def test_the_new_message_keeps_its_calls(self) -> None:
-        message = Line("user", "x", call())
+        message = HistoryLine("user", "x", call())
         assert align([message], self.LOG) == NewTurn(message, positioned=False)
 
 
@@ -170,7 +170,7 @@ def test_every_short_sequence_against_an_independent_definition(turns: int) -> N
 def _definition(sent: list[str], log: list[str]) -> NewTurn | AnsweredTurn | type[LabsError]:
     before, last = sent[:-1], sent[-1]
     if not before or before in (log, log[-1:]):
-        return NewTurn(Line("user", last), positioned=bool(before))
+        return NewTurn(HistoryLine("user", last), positioned=bool(before))
     if sent == log[: len(sent)]:
         return NoNewMessage if len(sent) % 2 else AnsweredTurn(len(sent) // 2)
     if sent[: len(log)] == log:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reward_server.episodes.history import Line
+from reward_server.episodes.history import HistoryLine
 from reward_server.episodes.machine import (
     after_turn,
     log_of,
@@ -115,11 +115,11 @@ def test_the_log_has_the_persona_in_the_observation_role(observation_role: str, 
     call = {"name": "advise", "input": {"value": "rest"}}
     log = log_of(replace(EPISODE, observation_role=observation_role), [turn_row(1), turn_row(2, [call])])
     assert log == [
-        Line(observation_role, "Hello."),
-        Line(other, "a1"),
-        Line(observation_role, "p1"),
-        Line(other, "a2", (call,)),
-        Line(observation_role, "p2"),
+        HistoryLine(observation_role, "Hello."),
+        HistoryLine(other, "a1"),
+        HistoryLine(observation_role, "p1"),
+        HistoryLine(other, "a2", (call,)),
+        HistoryLine(observation_role, "p2"),
     ]
 
 

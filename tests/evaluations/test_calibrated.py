@@ -16,7 +16,7 @@ from reward_server.fitting.calibration.calibration_fit import LabelledRows, fit
 from reward_server.judges.base import Case
 from reward_server.judges.estimate import REWARD_MODEL, ConversationJudge, Estimate
 from reward_server.reward_models.calibration import CalibrationShelf, save
-from reward_server.scoring.compose import Composite, Part
+from reward_server.scoring.compose import ScoringComposite, ScoringCompositePart
 from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.lineage import Lineage
 from reward_server.scoring.scored import Scored
@@ -28,7 +28,7 @@ from trainer_client import wire
 
 RUBRIC = "sv_0123456789ab"
 MODEL, OTHER = "rm_aaaaaaaaaaaa", "rm_bbbbbbbbbbbb"
-BY_MODEL = Composite("weighted_sum", (Part(REWARD_MODEL),))
+BY_MODEL = ScoringComposite("weighted_sum", (ScoringCompositePart(REWARD_MODEL),))
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Desk:
         save(calibration, self._folder)
         return calibration.id
 
-    def use(self, calibration: str, composite: Composite | None = None, scored_by: str | None = None) -> float:
+    def use(self, calibration: str, composite: ScoringComposite | None = None, scored_by: str | None = None) -> float:
         """Ask for it now; the reward is made by the present version unless told otherwise."""
         config = RewardConfig(composite=composite, calibration=calibration)
         self.calibrator.check(COLLECTION, SCENARIO, config, self.version)
@@ -127,7 +127,10 @@ def test_a_models_goes_with_its_own_reward_where_a_scenario_asks_for_it(tmp_path
 
 def test_a_models_is_refused_for_other_rewards(desk: Desk) -> None:
     desk.activate(MODEL)
-    for composite in (None, Composite("min", (Part("rubric"), Part(REWARD_MODEL)))):
+    for composite in (
+        None,
+        ScoringComposite("min", (ScoringCompositePart("rubric"), ScoringCompositePart(REWARD_MODEL))),
+    ):
         with pytest.raises(InvalidRewardConfig):
             desk.use(desk.fitted(MODEL), composite)
 

@@ -22,7 +22,7 @@ from reward_server.auth.tenants import Tenants
 from reward_server.clock import SystemClock
 from reward_server.shared_state.leases import LEASE_S
 from reward_server.store.migrate import migrate
-from reward_server.store.records import Limits
+from reward_server.store.records import LabLimitsRow
 from reward_server.store.store import Store
 from tests.faults.server_process import WHERE, ServerProcess, server_process
 
@@ -71,7 +71,7 @@ async def made(url: str) -> Keys:
             "other": await ring.create("other", **plenty),  # type: ignore[arg-type]
             "plays": await ring.create("plays", **plenty),  # type: ignore[arg-type]
         }
-        await Tenants(store, SystemClock()).change("works", limits=Limits(concurrency=2))
+        await Tenants(store, SystemClock()).change("works", limits=LabLimitsRow(concurrency=2))
         return {name: key.text for name, key in found.items()}
     finally:
         await store.close()

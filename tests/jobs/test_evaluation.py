@@ -13,8 +13,8 @@ from reward_server.errors import InvalidRequest, JudgeFailed
 from reward_server.offline import run as run_module
 from reward_server.offline.report import summarise, write_report
 from reward_server.offline.results import RESULTS, ResultsFile
-from reward_server.offline.rows import Row, read_rows
-from reward_server.offline.run import Evaluation, Task
+from reward_server.offline.rows import InputRow, read_rows
+from reward_server.offline.run import FileEvaluation, ScoringTask
 from reward_server.scoring.scored import Scored, Unscored
 from reward_server.scoring.scorer import Scorer, ScoreRequest
 from reward_server.server.engine import OfflineEngine
@@ -23,7 +23,7 @@ from tests.jobs.conftest import COLLECTION, SCENARIO
 from trainer_client.wire import Message
 
 Rows = Callable[..., Path]
-TASK = Task(COLLECTION, SCENARIO)
+TASK = ScoringTask(COLLECTION, SCENARIO)
 
 GOOD_TALK = [
     {"role": "user", "content": "Hi, my bike makes a dreadful noise and I need it looked at."},
@@ -36,10 +36,10 @@ POOR_TALK = [{"role": "user", "content": "Hi, my bike."}, {"role": "assistant", 
 
 
 async def scored(
-    scorer: Scorer, out: Path, path: Path, task: Task = TASK, resume: bool = False
+    scorer: Scorer, out: Path, path: Path, task: ScoringTask = TASK, resume: bool = False
 ) -> list[dict[str, Any]]:
     with ResultsFile(out, scorer.scoring_version, resume) as results:
-        await Evaluation(scorer, task, results).run(read_rows(path), lambda _: None)
+        await FileEvaluation(scorer, task, results).run(read_rows(path), lambda _: None)
         return list(results.read())
 
 
@@ -79,7 +79,7 @@ async def test_rows_may_name_their_own_scenario(engine: OfflineEngine, rows: Row
     path = rows(
         {"messages": POOR_TALK, "collection_slug": COLLECTION, "scenario_slug": SCENARIO}, {"messages": POOR_TALK}
     )
-    own, none = await scored(engine.scorer, tmp_path / "out", path, Task(None, None))
+    own, none = await scored(engine.scorer, tmp_path / "out", path, ScoringTask(None, None))
     assert own["status"] == "success"
     assert none["code"] == "no_scenario"
 
@@ -104,7 +104,7 @@ async def test_an_interrupted_run_goes_on_without_scoring_twice(
 
     out = tmp_path / "out"
     with ResultsFile(out, engine.scorer.scoring_version, resume=False) as results, pytest.raises(Interrupted):
-        await Evaluation(engine.scorer, TASK, results).run(read_rows(path), stop_at_four)
+        await FileEvaluation(engine.scorer, TASK, results).run(read_rows(path), stop_at_four)
     with (out / RESULTS).open("a") as stream:
         stream.write('{"key": "torn')
     counting = Counting(engine.scorer)
@@ -222,7 +222,7 @@ def test_progress_reaches_the_last_row(engine: OfflineEngine, tmp_path: Path, li
     import asyncio
 
     heard: list[int] = []
-    rows = [Row(1, {"messages": GOOD_TALK}), Row(2, problem="broken"), Row(3, {"messages": POOR_TALK})]
+    rows = [InputRow(1, {"messages": GOOD_TALK}), InputRow(2, problem="broken"), InputRow(3, {"messages": POOR_TALK})]
     with ResultsFile(tmp_path, engine.scorer.scoring_version, resume=False) as results:
-        assert asyncio.run(Evaluation(engine.scorer, TASK, results).run(rows, heard.append)) == 3
+        assert asyncio.run(FileEvaluation(engine.scorer, TASK, results).run(rows, heard.append)) == 3
     assert heard[-1] == 3

@@ -14,15 +14,15 @@ from personas.case.library import load_temperaments
 from personas.hearing.state import PersonaState
 from reward_server.exam import play as play_module
 from reward_server.exam.advice import Findings
-from reward_server.exam.marks import Mark, Marker
+from reward_server.exam.marks import PlayScore, PlayScorer
 from reward_server.exam.notes import notes
-from reward_server.exam.play import Play, Told, play
+from reward_server.exam.play import ElicitedFact, Play, play
 from reward_server.exam.questions import MEASURES, Share, Understanding, understanding
 from reward_server.exam.report import Figures, ScenarioExam, markdown
 from reward_server.exam.run import Examiner
 from reward_server.server.engine import OfflineEngine, offline_engine
 from reward_server.settings import Settings
-from scenarios.exam import BAD, NATURAL, ORACLE, Act, ScriptedAgent, agents
+from scenarios.exam import BAD, NATURAL, ORACLE, ExamTurn, ScriptedAgent, agents
 from scenarios.library import Library, SealedScenario, labelled_turns, load_library, natural_agents
 from scenarios.template import begin
 from scenarios.turns import LabelledTurn
@@ -35,7 +35,7 @@ def examiner(engine: OfflineEngine, library: Library, root: Path) -> Examiner:
     return Examiner(
         library=library,
         reader=engine.reader,
-        marker=Marker(engine.scorer, engine.reader, engine.matcher),
+        marker=PlayScorer(engine.scorer, engine.reader, engine.matcher),
         temperaments=load_temperaments(),
         natural=natural_agents(library, root),
         turns=labelled_turns(library, root),
@@ -88,6 +88,7 @@ def failure(exam: ScenarioExam, words: str) -> tuple[str, ...]:
     return advice.details
 
 
+@pytest.mark.slow
 async def test_a_failing_oracle_is_explained_by_turn_and_gate(tmp_path: Path, engine: OfflineEngine) -> None:
     lines = (
         ("- say: I'm sorry to hear that, it must be annoying. When exactly do you hear the noise?", "- say: Good day."),
@@ -136,9 +137,9 @@ async def test_a_natural_agent_outside_of_its_range_is_noted_with_what_held_it_d
 class Upside:
     """Pays the natural agents the wrong way round."""
 
-    marker: Marker
+    marker: PlayScorer
 
-    async def mark(self, scenario: SealedScenario, plays: Sequence[Play]) -> list[Mark]:
+    async def mark(self, scenario: SealedScenario, plays: Sequence[Play]) -> list[PlayScore]:
         marks = await self.marker.mark(scenario, plays)
         paid = {"excellent": 0.1, "ok": 0.1, "poor": 0.9}
         return [replace(m, reward=paid.get(p.agent, m.reward)) for p, m in zip(plays, marks, strict=True)]
@@ -156,9 +157,9 @@ async def test_a_wrong_order_fails(engine: OfflineEngine, library: Library, root
 class Generous:
     """Says that everybody met a criterion."""
 
-    marker: Marker
+    marker: PlayScorer
 
-    async def mark(self, scenario: SealedScenario, plays: Sequence[Play]) -> list[Mark]:
+    async def mark(self, scenario: SealedScenario, plays: Sequence[Play]) -> list[PlayScore]:
         marks = await self.marker.mark(scenario, plays)
         return [replace(mark, values={**mark.values, "sent_away": 1.0}) for mark in marks]
 
@@ -222,14 +223,14 @@ def test_plays_are_transcripts_that_end_by_state(sealed: SealedScenario, engine:
     one = play(sealed, plain, oracle(sealed), engine.reader, seed=1)
     assert one.ended
     assert one.leaks == ()
-    assert Told("pads_age", "How old are the brake pads?") in one.told
+    assert ElicitedFact("pads_age", "How old are the brake pads?") in one.told
     assert [m["role"] for m in one.messages] == ["user", "assistant"] * one.turns + ["user"]
     other = play(sealed, plain, oracle(sealed), engine.reader, seed=2)
     assert [m["content"] for m in other.messages] != [m["content"] for m in one.messages]
 
 
 def test_a_play_stops_at_the_turn_limit(sealed: SealedScenario, engine: OfflineEngine) -> None:
-    chatty = ScriptedAgent("chatty", tuple(Act(f"Is matter {i} settled?") for i in range(60)))
+    chatty = ScriptedAgent("chatty", tuple(ExamTurn(f"Is matter {i} settled?") for i in range(60)))
     assert play(sealed, load_temperaments()["plainspoken"], chatty, engine.reader, 1).turns <= sealed.card.max_turns
 
 
@@ -258,7 +259,7 @@ def test_what_was_earned_is_no_leak(sealed: SealedScenario) -> None:
 def found(sealed: SealedScenario, values: float | None = 1.0, **changes: object) -> Findings:
     """Findings of a play that met every criterion like that."""
     marks = {criterion.id: values for criterion in sealed.secrets.rubric.criteria}
-    mark = Mark(0.3, marks, {}, (), None)  # type: ignore[arg-type]
+    mark = PlayScore(0.3, marks, {}, (), None)  # type: ignore[arg-type]
     plays = [(Play(agent, "plainspoken", 1, (), True, (), (), {}), mark) for agent in (*NATURAL, *BAD)]
     parts: dict[str, object] = {
         "figures": figures(), "pairs": plays, "heard": Understanding({}, ()),
@@ -273,7 +274,7 @@ def test_where_there_is_nothing_to_say_there_is_no_note(sealed: SealedScenario) 
 
 def test_what_probing_brought_out_is_one_line_whatever_there_is_of_it(sealed: SealedScenario) -> None:
     facts = ("since_rain", "since_rain", "when_braking", "pads_age", "since_rain", "fell_off", "oiled")
-    (note,) = notes(found(sealed, drawn_out=[Told(fact, "Tell me all.") for fact in facts]))
+    (note,) = notes(found(sealed, drawn_out=[ElicitedFact(fact, "Tell me all.") for fact in facts]))
     assert note.text == (
         "give `since_rain`, `when_braking`, `pads_age` and 2 more a `gate`, if “tell me everything” should not bring"
         " them out: probing did so 7 times"

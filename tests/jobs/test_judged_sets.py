@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reward_server.errors import InvalidRequest
-from reward_server.fitting.reward_model.read import Reading, read_dataset
+from reward_server.fitting.reward_model.read import RowOptions, read_dataset
 
 HISTORY = "Tutor: What is 2 + 3?\u00a0\n\u00a0Student: 6"
 REPLY = {"response": "Count again, please.", "annotation": {"Guidance": "To some extent", "Revealing": "No", "x": "?"}}
@@ -19,7 +19,7 @@ REPLY = {"response": "Count again, please.", "annotation": {"Guidance": "To some
 def dataset(folder: Path, rows: list[Any], name: str = "rows.json") -> Any:
     path = folder / name
     path.write_text(json.dumps(rows))
-    return read_dataset(path, Reading())
+    return read_dataset(path, RowOptions())
 
 
 @pytest.mark.parametrize(("label", "better"), [(1, "first"), (2, "second")])
@@ -51,7 +51,7 @@ def test_an_empty_reply_of_a_pair_is_a_silent_turn(tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl.gz"
     row = {"chosen": "\n\nHuman: Swear!\n\nAssistant: ", "rejected": "\n\nHuman: Swear!\n\nAssistant: Ok"}
     path.write_bytes(gzip.compress(json.dumps(row).encode()))
-    (pair,) = read_dataset(path, Reading()).preferred
+    (pair,) = read_dataset(path, RowOptions()).preferred
     assert [said.text for said in pair.chosen.turns] == ["Swear!", ""]
     assert [said.text for said in pair.rejected.turns] == ["Swear!", "Ok"]
 

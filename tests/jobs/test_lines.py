@@ -9,7 +9,7 @@ import threading
 from pydantic import BaseModel, field_validator
 
 from reward_server.api.body import LARGE_BYTES
-from reward_server.jobs.kinds import Item
+from reward_server.jobs.kinds import JobItem
 from reward_server.server.background import line_reader
 
 
@@ -32,7 +32,7 @@ def line(characters: int) -> bytes:
 async def test_a_large_line_is_read_in_a_thread() -> None:
     read = await line_reader().read(Remembered, line(LARGE_BYTES), {})
     assert read.thread != threading.get_ident()
-    _, read = await line_reader().read_named(Remembered, Item(0, 1, line(LARGE_BYTES)), {})
+    _, read = await line_reader().read_named(Remembered, JobItem(0, 1, line(LARGE_BYTES)), {})
     assert read.thread != threading.get_ident()
 
 

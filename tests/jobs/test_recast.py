@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from personas.case.library import load_temperaments
-from reward_server.offline.recast import Recast
+from reward_server.offline.recast import RecordedAgentPlayer
 from reward_server.offline.results import ResultsFile
 from reward_server.offline.rows import read_rows
-from reward_server.offline.run import Evaluation, Task
+from reward_server.offline.run import FileEvaluation, ScoringTask
 from reward_server.server.engine import OfflineEngine
 from scenarios.library import Library
 from tests.jobs.conftest import COLLECTION, SCENARIO
@@ -25,10 +25,10 @@ def recorded(library: Library) -> dict[str, Any]:
     return {"messages": messages}
 
 
-async def rewards(engine: OfflineEngine, recast: Recast | None, source: Path, out: Path) -> list[float]:
+async def rewards(engine: OfflineEngine, recast: RecordedAgentPlayer | None, source: Path, out: Path) -> list[float]:
     with ResultsFile(out, engine.scorer.scoring_version, resume=True) as results:
-        task = Task(COLLECTION, SCENARIO)
-        await Evaluation(engine.scorer, task, results, recast).run(read_rows(source), lambda row: None)
+        task = ScoringTask(COLLECTION, SCENARIO)
+        await FileEvaluation(engine.scorer, task, results, recast).run(read_rows(source), lambda row: None)
         return [result["reward"] for result in results.read()]
 
 
@@ -36,7 +36,7 @@ async def test_the_persona_tells_what_the_recorded_partner_did_not(
     engine: OfflineEngine, library: Library, rows: Callable[..., Path], tmp_path: Path
 ) -> None:
     source = rows(recorded(library))
-    recast = Recast(library.vault, load_temperaments(), engine.reader)
+    recast = RecordedAgentPlayer(library.vault, load_temperaments(), engine.reader)
     (plain,) = await rewards(engine, None, source, tmp_path / "plain")
     (answered,) = await rewards(engine, recast, source, tmp_path / "answered")
     (again,) = await rewards(engine, recast, source, tmp_path / "again")
@@ -48,6 +48,6 @@ async def test_one_folder_keeps_both_apart(
     engine: OfflineEngine, library: Library, rows: Callable[..., Path], tmp_path: Path
 ) -> None:
     source = rows(recorded(library))
-    recast = Recast(library.vault, load_temperaments(), engine.reader)
+    recast = RecordedAgentPlayer(library.vault, load_temperaments(), engine.reader)
     await rewards(engine, None, source, tmp_path / "out")
     assert len(await rewards(engine, recast, source, tmp_path / "out")) == 2

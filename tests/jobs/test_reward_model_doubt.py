@@ -14,7 +14,7 @@ from reward_server.fitting.reward_model.doubt import doubt_figures, not_shown, s
 from reward_server.reward_models import artefact
 from reward_server.reward_models.dataset import OVERALL, Dataset, Labelled, grouped
 from reward_server.reward_models.heads import Heads
-from reward_server.reward_models.matrices import Examples
+from reward_server.reward_models.matrices import ExampleMatrices
 from reward_server.reward_models.model import RewardModel, model_of
 from reward_server.reward_models.posterior import LinearPosterior
 from tests.jobs.test_reward_model_train import trained
@@ -100,7 +100,7 @@ def test_too_few_groups_show_nothing(tmp_path: Path) -> None:
     assert not_shown({}) == "no held-out row can tell whether it sorts errors"
 
 
-def pairs_to_judge(*, noisy: str) -> tuple[Dataset, Examples]:
+def pairs_to_judge(*, noisy: str) -> tuple[Dataset, ExampleMatrices]:
     """Pairs with a feature that says who wins, and one by which sides are far or near; `noisy` ones are random."""
     source = np.random.default_rng(5)
     dataset = preferred_talks(200, groups=100)
@@ -110,7 +110,7 @@ def pairs_to_judge(*, noisy: str) -> tuple[Dataset, Examples]:
         right = source.random() < 0.5 if far == (noisy == "far") else True
         chosen[number] = (1.0 if right else -1.0), (5.0 if far else 0.5) * source.uniform(0.8, 1.2)
     alone, every = np.zeros((0, 2), dtype=np.float32), np.ones(200, dtype=np.float32)
-    return dataset, Examples(alone, np.zeros((0, 1), np.float32), chosen, np.zeros_like(chosen), every, every)
+    return dataset, ExampleMatrices(alone, np.zeros((0, 1), np.float32), chosen, np.zeros_like(chosen), every, every)
 
 
 def judge_of_the_first() -> RewardModel:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reward_server.errors import InvalidRequest
-from reward_server.fitting.reward_model.read import Reading, read_dataset, read_folder
+from reward_server.fitting.reward_model.read import RowOptions, read_dataset, read_folder
 from reward_server.reward_models.dataset import Dataset
 
 Rows = Callable[..., Path]
@@ -29,7 +29,7 @@ def test_labels_come_from_score_dimensions_or_raters(rows: Rows) -> None:
         {"messages": TALK, "ratings": [0.2, 0.4, 0.9]},
         {"messages": TALK, "score": 0.1, "scores": {"Empathy": 0.3}, "scenario": "a shop"},
     )
-    found = read_dataset(path, Reading())
+    found = read_dataset(path, RowOptions())
     assert [dict(row.scores) for row in found.labelled] == [
         {"score": 0.7},
         {"Empathy": 0.5, "Goal": 1.0, "score": 0.75},
@@ -44,7 +44,7 @@ def test_labels_come_from_score_dimensions_or_raters(rows: Rows) -> None:
 
 def test_the_agent_may_be_the_user(rows: Rows) -> None:
     path = rows({"messages": TALK, "score": 1, "agent_role": "user"})
-    assert said(read_dataset(path, Reading())) == [[("agent", "Hello"), ("persona", "Good morning")]]
+    assert said(read_dataset(path, RowOptions())) == [[("agent", "Hello"), ("persona", "Good morning")]]
 
 
 PAIRS: dict[str, dict[str, Any]] = {
@@ -58,7 +58,7 @@ PAIRS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("form", PAIRS)
 def test_pairs_are_read_in_every_form(rows: Rows, form: str) -> None:
-    found = read_dataset(rows(PAIRS[form]), Reading())
+    found = read_dataset(rows(PAIRS[form]), RowOptions())
     assert said(found) == [
         [("persona", "Hello"), ("agent", "Good morning")],
         [("persona", "Hello"), ("agent", "What?")],
@@ -67,14 +67,14 @@ def test_pairs_are_read_in_every_form(rows: Rows, form: str) -> None:
 
 
 def test_rows_of_both_kinds_stand_in_one_file(rows: Rows) -> None:
-    found = read_dataset(rows({"messages": TALK, "score": 0.7}, *PAIRS.values()), Reading())
+    found = read_dataset(rows({"messages": TALK, "score": 0.7}, *PAIRS.values()), RowOptions())
     assert (len(found.labelled), len(found.preferred)) == (1, 5)
 
 
 def test_ties_are_left_out_or_learned_as_ties(rows: Rows) -> None:
     pair = PAIRS["whole conversations"]
     path = rows(pair, {**pair, "tie": True}, {**pair, "margin": 0})
-    dropped, kept = read_dataset(path, Reading()), read_dataset(path, Reading(ties="half"))
+    dropped, kept = read_dataset(path, RowOptions()), read_dataset(path, RowOptions(ties="half"))
     assert len(dropped.preferred) == 1
     assert dropped.notes == ("2 ties left out",)
     assert [p.tie for p in kept.preferred] == [False, True, True]
@@ -83,12 +83,12 @@ def test_ties_are_left_out_or_learned_as_ties(rows: Rows) -> None:
 def test_margins_weigh_pairs_within_limits(rows: Rows) -> None:
     pair = PAIRS["whole conversations"]
     path = rows(*({**pair, "margin": margin} for margin in (0.01, 0.2, 0.2, 0.4, 9)))
-    assert [p.weight for p in read_dataset(path, Reading()).preferred] == [0.25, 1.0, 1.0, 2.0, 4.0]
+    assert [p.weight for p in read_dataset(path, RowOptions()).preferred] == [0.25, 1.0, 1.0, 2.0, 4.0]
 
 
 def test_another_scale_has_to_be_said(rows: Rows) -> None:
     path = rows({"messages": TALK, "score": 4}, {"messages": TALK, "ratings": [1, 5]})
-    assert [row.scores["score"] for row in read_dataset(path, Reading((1, 5))).labelled] == [0.75, 0.5]
+    assert [row.scores["score"] for row in read_dataset(path, RowOptions((1, 5))).labelled] == [0.75, 0.5]
 
 
 GOOD = {"messages": TALK, "score": 0.5}
@@ -124,7 +124,7 @@ GOOD = {"messages": TALK, "score": 0.5}
 )
 def test_a_row_that_cannot_be_read_ends_it_with_its_number(rows: Rows, row: Any, line: str) -> None:
     with pytest.raises(InvalidRequest) as error:
-        read_dataset(rows(GOOD, row, GOOD), Reading())
+        read_dataset(rows(GOOD, row, GOOD), RowOptions())
     assert error.value.message.startswith("row 2: ")
     assert line in error.value.message
     assert "\n" not in error.value.message
@@ -132,20 +132,20 @@ def test_a_row_that_cannot_be_read_ends_it_with_its_number(rows: Rows, row: Any,
 
 def test_so_many_bad_rows_may_be_left_out_and_are_told(rows: Rows) -> None:
     file = rows(GOOD, {"score": 0.5}, GOOD, {"messages": TALK}, GOOD)
-    found = read_dataset(file, Reading(skip_bad=2))
+    found = read_dataset(file, RowOptions(skip_bad=2))
     assert len(found.labelled) == 3
     [note] = found.notes
     assert note.startswith("2 rows left out that cannot be read: row 2: no known form")
     assert note.endswith("row 4: no label: give `score`, `scores` or `ratings`")
     with pytest.raises(InvalidRequest) as error:
-        read_dataset(file, Reading(skip_bad=1))
+        read_dataset(file, RowOptions(skip_bad=1))
     assert error.value.message.startswith("more than 1 row cannot be read (--skip-bad): row 2: no known form")
     assert "row 4: no label" in error.value.message
 
 
 def test_what_is_wrong_with_several_rows_is_told_once(rows: Rows) -> None:
     file = rows(GOOD, {"score": 0.5}, {"messages": TALK}, {"score": 0.6}, {"score": 0.7})
-    [note] = read_dataset(file, Reading(skip_bad=4)).notes
+    [note] = read_dataset(file, RowOptions(skip_bad=4)).notes
     assert note.startswith("4 rows left out that cannot be read: rows 2, 4, 5: no known form")
     assert note.count("no known form") == 1
     assert "; row 3: no label" in note
@@ -154,7 +154,7 @@ def test_what_is_wrong_with_several_rows_is_told_once(rows: Rows) -> None:
 def test_who_wrote_a_reply_is_read(rows: Rows) -> None:
     found = read_dataset(
         rows({**GOOD, "system": "A"}, {**PAIRS["TRL with texts"], "chosen_model": "A", "rejected_model": "B"}),
-        Reading(),
+        RowOptions(),
     )
     assert found.labelled[0].system == "A"
     assert found.preferred[0].systems == ("A", "B")
@@ -163,28 +163,28 @@ def test_who_wrote_a_reply_is_read(rows: Rows) -> None:
 def test_the_files_of_a_folder_are_read_and_others_passed_over(rows: Rows, tmp_path: Path) -> None:
     rows(GOOD, GOOD)
     (tmp_path / "notes.json").write_text('{"anything": 1}')
-    assert len(read_folder(tmp_path, Reading()).labelled) == 2
+    assert len(read_folder(tmp_path, RowOptions()).labelled) == 2
     (tmp_path / "empty").mkdir()
     with pytest.raises(InvalidRequest, match="holds no file of labelled conversations or pairs"):
-        read_folder(tmp_path / "empty", Reading())
+        read_folder(tmp_path / "empty", RowOptions())
 
 
 def test_a_file_without_rows_is_refused(rows: Rows) -> None:
     with pytest.raises(InvalidRequest, match="no usable row"):
-        read_dataset(rows(), Reading())
+        read_dataset(rows(), RowOptions())
     with pytest.raises(InvalidRequest, match="only ties"):
-        read_dataset(rows({**PAIRS["TRL with texts"], "tie": True}), Reading())
+        read_dataset(rows({**PAIRS["TRL with texts"], "tie": True}), RowOptions())
 
 
 @pytest.mark.parametrize("scale", [(1.0, 1.0), (5.0, 1.0), (0.0, float("inf"))])
 def test_a_scale_has_two_ends(scale: tuple[float, float]) -> None:
     with pytest.raises(InvalidRequest, match="--scale takes two numbers"):
-        Reading(scale)
+        RowOptions(scale)
 
 
 def test_what_both_sides_begin_with_and_names_of_groups_are_in_memory_once(rows: Rows) -> None:
     pair = {**PAIRS["whole conversations"], "group": "dialogue 1"}
-    [first, second] = read_dataset(rows(pair, pair), Reading()).preferred
+    [first, second] = read_dataset(rows(pair, pair), RowOptions()).preferred
     assert first.chosen.turns[0] is first.rejected.turns[0]
     assert first.chosen.turns[1] is not first.rejected.turns[1]
     assert first.group is second.group

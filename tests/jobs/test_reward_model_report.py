@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from reward_server.fitting.reward_model.measure import Measured
+from reward_server.fitting.reward_model.measure import ModelFigures
 from reward_server.fitting.reward_model.report import figures_table, in_words, page, uncertainty_lines
 
 
-def measured(r2: float, spearman: dict[str, float] | None, mean: float = -0.01, **further: Any) -> Measured:
+def measured(r2: float, spearman: dict[str, float] | None, mean: float = -0.01, **further: Any) -> ModelFigures:
     own = {"n": 12, "r2": {"value": r2}, **further}
     if spearman is not None:
         own["spearman"] = spearman
-    return Measured({"score": own}, {"mean": {"r2": {"value": mean}}}, {}, {})
+    return ModelFigures({"score": own}, {"mean": {"r2": {"value": mean}}}, {}, {})
 
 
 def test_an_r2_below_0_with_a_good_order_is_a_ranking() -> None:
@@ -32,7 +32,7 @@ def test_an_r2_below_0_without_one_is_no_model_to_activate() -> None:
 
 def test_a_model_better_than_the_mean_needs_no_words() -> None:
     assert in_words(measured(0.3, {"value": 0.85})) == []
-    assert in_words(Measured({}, {}, {}, {})) == []
+    assert in_words(ModelFigures({}, {}, {}, {})) == []
 
 
 def test_another_mean_of_the_held_out_part_is_said() -> None:
@@ -50,17 +50,17 @@ def test_the_headline_claims_intervals_only_where_there_are_some() -> None:
     with_one, without = measured(0.3, {"value": 0.8, "low": 0.6, "high": 0.9}), measured(0.3, {"value": 0.8})
     assert "dialogues, with 95 % intervals from" in page("A model", [], with_one, {}).decode()
     assert "dialogues, without intervals." in page("A model", [], without, {}).decode()
-    both = Measured({**with_one.metrics, "lamps": without.metrics["score"]}, {}, {}, {})
+    both = ModelFigures({**with_one.metrics, "lamps": without.metrics["score"]}, {}, {}, {})
     assert "dialogues, some with 95 % intervals from" in page("A model", [], both, {}).decode()
 
 
-def against(own: float, length: float, uncertainty: dict[str, Any] | None = None) -> Measured:
+def against(own: float, length: float, uncertainty: dict[str, Any] | None = None) -> ModelFigures:
     baselines = {
         "mean": {"r2": {"value": -0.01}},
         "length": {"r2": {"value": length}},
         "cosine": {"r2": {"value": 0.1}},
     }
-    return Measured({"score": {"n": 18, "r2": {"value": own}}}, baselines, {}, uncertainty or {})
+    return ModelFigures({"score": {"n": 18, "r2": {"value": own}}}, baselines, {}, uncertainty or {})
 
 
 def test_a_baseline_that_is_as_good_as_the_model_is_named() -> None:
@@ -72,7 +72,7 @@ def test_a_baseline_that_is_as_good_as_the_model_is_named() -> None:
     assert said in page("A model", [], against(0.492, 0.499), {}).decode()
     assert len(in_words(against(0.4991, 0.4989))) == 1  # as good, as far as the table shows
     assert in_words(against(0.566, 0.499)) == []
-    pairs = Measured({"pairs": {"pairwise": {"value": 0.7}}}, {"length": {"pairwise": {"value": 0.7}}}, {}, {})
+    pairs = ModelFigures({"pairs": {"pairwise": {"value": 0.7}}}, {"length": {"pairwise": {"value": 0.7}}}, {}, {})
     [said] = in_words(pairs)
     assert "(share of pairs in the right order 0.700; the model 0.700)" in said
 

@@ -14,12 +14,12 @@ import pytest
 from reward_server.fitting.reward_model import metrics
 from reward_server.fitting.reward_model.evaluate import evaluate, systems_line
 from reward_server.fitting.reward_model.style_check import style_lines
-from reward_server.fitting.reward_model.train import Task, Trained, train
+from reward_server.fitting.reward_model.train import TrainingResult, TrainingTask, train
 from reward_server.fitting.reward_model.within import PAIRS_WITHIN, WITHIN, pairs_within_systems
 from reward_server.reward_models import artefact
 from reward_server.reward_models.artefact import Card
-from reward_server.reward_models.conversation import Conversation, Said
-from reward_server.reward_models.dataset import Dataset, Labelled, Preferred, grouped
+from reward_server.reward_models.conversation import Conversation, ConversationMessage
+from reward_server.reward_models.dataset import Dataset, Labelled, PreferredPair, grouped
 from reward_server.reward_models.fitness import PAIRS_UNSEEN, UNSEEN, unfit
 from reward_server.reward_models.style_sets import AGREES, DISAGREES, NEIGHBOURS, RESTYLED
 from tests.jobs.test_reward_model_train import NOW, RECIPE, quiet, tools_at, trained
@@ -44,8 +44,11 @@ def wordy(style: bool) -> Dataset:
         worse = [source.choice(("bike", "tyre", "pump")) for _ in range(source.randint(2, 5))]
         if not style and n % 10 == 0:
             better, worse = kind, [*worse, *better[2:]]
-        sides = [Conversation((Said("persona", f"hi {n}"), Said("agent", " ".join(w)))) for w in (better, worse)]
-        pairs.append(Preferred(sides[0], sides[1], f"p{n // 10}", n + 1))
+        sides = [
+            Conversation((ConversationMessage("persona", f"hi {n}"), ConversationMessage("agent", " ".join(w))))
+            for w in (better, worse)
+        ]
+        pairs.append(PreferredPair(sides[0], sides[1], f"p{n // 10}", n + 1))
     return grouped(Dataset((), tuple(pairs)))
 
 
@@ -64,8 +67,8 @@ def by(
     *,
     style: bool = False,
     counterparts: Literal["auto", "with", "without"] = "without",
-) -> Trained:
-    task = Task(folder / "model", "letters", NOW, recipe=RECIPE, features=features, counterparts=counterparts)
+) -> TrainingResult:
+    task = TrainingTask(folder / "model", "letters", NOW, recipe=RECIPE, features=features, counterparts=counterparts)
     return train(wordy(style=style), task, tools_at(folder, featuriser), quiet)
 
 
@@ -101,7 +104,7 @@ def test_features_of_style_are_left_out_unless_they_win_where_style_is_exchanged
 def test_heads_are_fitted_with_and_without_counterparts_also_where_that_was_interrupted(tmp_path: Path) -> None:
     whole = by(WordCounts(), tmp_path / "whole", counterparts="auto").card
     assert list(whole.recipe["features_tried"]) == ["all", "all+counterparts"]
-    task = Task(tmp_path / "model", "letters", NOW, recipe=RECIPE)
+    task = TrainingTask(tmp_path / "model", "letters", NOW, recipe=RECIPE)
 
     def stop(stage: str, done: int, total: int) -> None:
         if stage == "training, all+counterparts" and done == 5:
@@ -271,12 +274,12 @@ def to_the_point(count: int = 240) -> Dataset:
         rest = [word for word in words if word not in asked]
         said = [*asked, source.choice(rest)], [source.choice(asked), *source.sample(rest, 2)]
         sides = [talk(source.sample(each, 3), f"{' '.join(asked)} {n}") for each in said]
-        pairs.append(Preferred(sides[0], sides[1], f"p{n // 4}", n + 1))
+        pairs.append(PreferredPair(sides[0], sides[1], f"p{n // 4}", n + 1))
     return grouped(Dataset((), tuple(pairs)))
 
 
 def test_what_joins_a_reply_to_its_request_is_weighed_and_served(tmp_path: Path) -> None:
-    task = Task(tmp_path / "model", "letters", NOW, recipe=RECIPE, counterparts="without")
+    task = TrainingTask(tmp_path / "model", "letters", NOW, recipe=RECIPE, counterparts="without")
     tools = tools_at(tmp_path, Related())
     found = train(to_the_point(), task, tools, quiet)
     assert found.card.recipe["relations"]["cosine"] > 0.0

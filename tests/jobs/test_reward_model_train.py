@@ -17,15 +17,16 @@ from reward_server.fitting.reward_model.evaluate import lacks as lacks_on
 from reward_server.fitting.reward_model.head_training import Recipe
 from reward_server.fitting.reward_model.interrupted import checkpoint_folder
 from reward_server.fitting.reward_model.notes import cap_line
-from reward_server.fitting.reward_model.train import Task, Tools, Trained, train
+from reward_server.fitting.reward_model.train import FeatureTools, TrainingResult, TrainingTask, train
 from reward_server.reward_models import artefact
-from reward_server.reward_models.conversation import Conversation, Reads, Said
+from reward_server.reward_models.conversation import Conversation, ConversationMessage, Reads
 from reward_server.reward_models.dataset import Dataset, split
 from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.featurisers import Featurisers
 from reward_server.reward_models.plain_features import PlainFeatures
 from tests.reward_models.letters import LetterEncoder
 from tests.reward_models.talks import WordCounts, labelled_talks, preferred_talks
+from tests.reward_models.tiny_encoder import make_tiny_encoder
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +35,7 @@ NO_SCENARIO = (
     "no row has a `scenario`: in a scenario, as the server always scores, this model knows nothing of the task and of "
     "the answers that agents earn by; give rows their `scenario`"
 )
-OK = Said("persona", "All right. Go on.")
+OK = ConversationMessage("persona", "All right. Go on.")
 RECIPE = Recipe(epochs=30, learning_rate=2e-2, l2=(0.01, 0.3))
 
 
@@ -42,8 +43,8 @@ class Counted(WordCounts):
     """Word counts whose work can be counted across tools."""
 
 
-def tools_at(folder: Path, featuriser: WordCounts | None = None) -> Tools:
-    return Tools(
+def tools_at(folder: Path, featuriser: WordCounts | None = None) -> FeatureTools:
+    return FeatureTools(
         featuriser or WordCounts(), PlainFeatures(LetterEncoder()), "letters/1", FeatureShelf(folder / "cache")
     )
 
@@ -59,9 +60,9 @@ def quiet(stage: str, done: int, total: int) -> None:
     assert stage
 
 
-def trained(folder: Path, dataset: Dataset, **changes: Any) -> Trained:
+def trained(folder: Path, dataset: Dataset, **changes: Any) -> TrainingResult:
     # Half the fits: what counterparts do is asked in `test_reward_model_style`.
-    task = replace(Task(folder / "model", "letters", NOW, recipe=RECIPE, counterparts="without"), **changes)
+    task = replace(TrainingTask(folder / "model", "letters", NOW, recipe=RECIPE, counterparts="without"), **changes)
     return train(dataset, task, tools_at(folder), quiet)
 
 
@@ -101,13 +102,13 @@ def test_figures_stand_beside_the_simple_baselines(tmp_path: Path) -> None:
 
 
 def test_what_little_data_cannot_give_is_said_and_claimed_nowhere(tmp_path: Path) -> None:
-    """Two of ten dialogues are held out and six rows are left to check doubt on: neither intervals nor doubt."""
+    """Two of ten dialogues are held out: neither intervals nor doubt."""
     card = trained(tmp_path, labelled_talks(60, 10)).card
     assert (card.split["validation"], card.split["held_out"]) == (6, 12)
     assert "uncertainty.safetensors" not in card.files
     assert card.recipe["uncertainty"] == "none"
     lacks = (
-        "no uncertainty: it needs 8 labelled rows to be checked on and has 6; add rows",
+        "no uncertainty: fewer than 3 held-out groups cannot show that it sorts errors; --keep-uncertainty keeps it",
         "no intervals for labels: they need 3 groups to be measured on and have 2; add groups, or use "
         "a larger --held-out",
     )
@@ -170,7 +171,7 @@ def test_preferences_alone_are_measured_by_their_order(tmp_path: Path) -> None:
 
 def test_features_are_computed_once(tmp_path: Path) -> None:
     first, second = WordCounts(), WordCounts()
-    task = Task(tmp_path / "model", "letters", NOW, recipe=RECIPE)
+    task = TrainingTask(tmp_path / "model", "letters", NOW, recipe=RECIPE)
     train(labelled_talks(), task, tools_at(tmp_path, first), quiet)
     train(labelled_talks(), replace(task, out=tmp_path / "again"), tools_at(tmp_path, second), quiet)
     assert first.calls >= 160
@@ -203,7 +204,7 @@ def test_an_interrupted_training_is_resumed_only_when_asked_and_ends_the_same(tm
         if stage == "training" and done == 13:
             raise KeyboardInterrupt
 
-    task = Task(tmp_path / "model", "letters", NOW, recipe=RECIPE)
+    task = TrainingTask(tmp_path / "model", "letters", NOW, recipe=RECIPE)
     with pytest.raises(KeyboardInterrupt):
         train(labelled_talks(), task, tools_at(tmp_path), stop)
     assert not task.out.exists()
@@ -223,19 +224,22 @@ def test_an_interrupted_training_is_resumed_only_when_asked_and_ends_the_same(tm
 
 
 @pytest.mark.parametrize("reads", ["answers", "words"])
-def test_a_model_is_served_what_it_was_trained_to_read(tmp_path: Path, tiny: str, reads: Reads) -> None:
+def test_a_model_is_served_what_it_was_trained_to_read(tmp_path: Path, reads: Reads) -> None:
     """In a scenario, the answers to an agent, or its words, too, for credit; `of` would refuse other features."""
     played = tuple(
         replace(row, conversation=Conversation((*row.conversation.turns, OK), "A visit."))
         for row in labelled_talks(count=80).labelled
     )
+    tiny = str(make_tiny_encoder(tmp_path / "tiny"))
     featurisers = Featurisers(tiny)
     encoder, shelf = featurisers.encoder, FeatureShelf(tmp_path / "cache")
-    tools = Tools(featurisers.reading(reads), PlainFeatures(encoder), encoder.version, shelf)
-    task = Task(tmp_path / "model", tiny, NOW, recipe=RECIPE, reads=reads)
+    tools = FeatureTools(featurisers.reading(reads), PlainFeatures(encoder), encoder.version, shelf)
+    task = TrainingTask(tmp_path / "model", tiny, NOW, recipe=RECIPE, reads=reads)
     card = train(Dataset(played), task, tools, quiet).card
     kind, rude = (
-        Conversation((Said("persona", "My knee hurts."), Said("agent", words), OK), "A visit.")
+        Conversation(
+            (ConversationMessage("persona", "My knee hurts."), ConversationMessage("agent", words), OK), "A visit."
+        )
         for words in ("I am sorry to hear that. Since when?", "That is not my problem, you know.")
     )
     read = featurisers.of(artefact.read(task.out))
@@ -273,7 +277,9 @@ def test_rows_that_were_trained_on_are_known_again_in_a_part_of_the_file_and_wit
             row,
             conversation=replace(
                 row.conversation,
-                turns=tuple(Said(said.party, f" {said.text.upper()}\n") for said in row.conversation.turns),
+                turns=tuple(
+                    ConversationMessage(said.party, f" {said.text.upper()}\n") for said in row.conversation.turns
+                ),
                 scenario="told elsewhere",
             ),
             scores={"score": 0.5},

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reward_server.errors import InvalidRequest
-from reward_server.fitting.agreement.roster import NO, PER_ANSWER, WHOLE, YES, Seat, chosen, seats
+from reward_server.fitting.agreement.roster import NO, PER_ANSWER, WHOLE, YES, RosterEntry, chosen, seats
 from reward_server.judges.base import Case
 from reward_server.judges.estimate import Estimate
 from reward_server.judges.plugins import NO_PLUGINS
@@ -51,7 +51,7 @@ def test_a_judge_that_is_near_is_named() -> None:
     with pytest.raises(
         InvalidRequest, match=r"no judge 'rubrics' here: there are rubric, rule\. Did you mean rubric\?"
     ):
-        chosen([Seat("rubric", "1", WHOLE, NO), Seat("rule", "1", "rule", NO)], ["rubrics"])
+        chosen([RosterEntry("rubric", "1", WHOLE, NO), RosterEntry("rule", "1", "rule", NO)], ["rubrics"])
 
 
 def test_exact_judges_state_none_and_so_does_the_rubric_they_decide() -> None:

@@ -9,17 +9,17 @@ import pytest
 
 from reward_server.errors import InvalidRequest
 from reward_server.offline import rows as rows_module
-from reward_server.offline.rows import Row, read_rows
+from reward_server.offline.rows import InputRow, read_rows
 
 
-def read(path: Path, data: bytes) -> list[Row]:
+def read(path: Path, data: bytes) -> list[InputRow]:
     path.write_bytes(data)
     return list(read_rows(path))
 
 
 def test_jsonl_rows_keep_their_line_numbers(tmp_path: Path) -> None:
     found = read(tmp_path / "a.jsonl", b'{"a": 1}\n\n{"a": 2}')
-    assert found == [Row(1, {"a": 1}), Row(3, {"a": 2})]
+    assert found == [InputRow(1, {"a": 1}), InputRow(3, {"a": 2})]
 
 
 def test_a_bad_line_is_a_row_with_a_problem(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_bytes_that_are_not_utf8_are_a_problem_of_their_row(tmp_path: Path, name
     first, last = read(tmp_path / name, bad)
     assert (first.number, first.problem) == (1, "not UTF-8")
     assert last.problem is None
-    assert read(tmp_path / "b.jsonl", b'{"a": "\\udcff"}') == [Row(1, {"a": "\udcff"})]
+    assert read(tmp_path / "b.jsonl", b'{"a": "\\udcff"}') == [InputRow(1, {"a": "\udcff"})]
     with pytest.raises(InvalidRequest, match="not UTF-8"):
         read(tmp_path / "c.json", b'[{"a": "\xff"}]')
 
@@ -71,11 +71,11 @@ def test_a_line_beyond_the_limit_is_skipped_whole(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(rows_module, "MAX_LINE_CHARACTERS", 20)
     long, after = read(tmp_path / "a.jsonl", b'{"a": "' + b"x" * 90 + b'"}\n{"a": 1}\n')
     assert "too long" in str(long.problem)
-    assert after == Row(2, {"a": 1})
+    assert after == InputRow(2, {"a": 1})
 
 
 def test_gzip_is_read_like_plain_text(tmp_path: Path) -> None:
-    assert read(tmp_path / "a.jsonl.gz", gzip.compress(b'{"a": 1}\n')) == [Row(1, {"a": 1})]
+    assert read(tmp_path / "a.jsonl.gz", gzip.compress(b'{"a": 1}\n')) == [InputRow(1, {"a": 1})]
 
 
 def test_a_broken_archive_is_a_clear_error(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_json_lists_are_rows(tmp_path: Path, text: bytes) -> None:
 
 
 def test_one_json_conversation_is_one_row(tmp_path: Path) -> None:
-    assert read(tmp_path / "a.json", b'{"messages": [1]}') == [Row(1, {"messages": [1]})]
+    assert read(tmp_path / "a.json", b'{"messages": [1]}') == [InputRow(1, {"messages": [1]})]
 
 
 def test_a_broken_json_file_is_a_clear_error(tmp_path: Path) -> None:
@@ -99,13 +99,13 @@ def test_a_broken_json_file_is_a_clear_error(tmp_path: Path) -> None:
 
 def test_csv_and_tsv_rows_are_read_by_their_headers(tmp_path: Path) -> None:
     assert read(tmp_path / "a.csv", b'ID,dialogue\r\n1,"Doctor: Hi\nPatient: Hello"\r\n') == [
-        Row(1, {"ID": "1", "dialogue": "Doctor: Hi\nPatient: Hello"})
+        InputRow(1, {"ID": "1", "dialogue": "Doctor: Hi\nPatient: Hello"})
     ]
-    assert read(tmp_path / "a.tsv", b"a\tb\n1\t2\n") == [Row(1, {"a": "1", "b": "2"})]
+    assert read(tmp_path / "a.tsv", b"a\tb\n1\t2\n") == [InputRow(1, {"a": "1", "b": "2"})]
 
 
 def test_a_csv_row_with_too_many_fields_keeps_the_named_ones(tmp_path: Path) -> None:
-    assert read(tmp_path / "a.csv", b"a,b\n1,2,3\n") == [Row(1, {"a": "1", "b": "2"})]
+    assert read(tmp_path / "a.csv", b"a,b\n1,2,3\n") == [InputRow(1, {"a": "1", "b": "2"})]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reward_server.errors import BudgetExhausted
-from reward_server.judges.base import Case, Evidence, Finding, JudgeFailed, Outcome, Status, Verdict
+from reward_server.judges.base import Case, Evidence, Finding, JudgeFailed, Outcome, Verdict, VerdictStatus
 from reward_server.judges.base import verdict as verdict_on
 from reward_server.judges.cascade import OpenQuestion, route
 from reward_server.judges.panel import Panel
@@ -37,7 +37,7 @@ class Likeness:
         self.calls += 1
         assert criterion.fallback == ()
         if self.value is None:
-            return Verdict(criterion.id, Status.ABSTAINED, None, (), self.name, self.version)
+            return Verdict(criterion.id, VerdictStatus.ABSTAINED, None, (), self.name, self.version)
         return verdict_on(self, criterion, Finding(self.value, (Evidence(1, "agent", ASK_PLACE),)))
 
 
@@ -62,7 +62,7 @@ class Model:
     def _one(self, criterion: Criterion) -> Verdict:
         assert not isinstance(self.answer, Exception)
         if self.answer is None:
-            return Verdict(criterion.id, Status.ABSTAINED, None, (), self.name, self.version)
+            return Verdict(criterion.id, VerdictStatus.ABSTAINED, None, (), self.name, self.version)
         return verdict_on(self, criterion, Finding(self.answer, (Evidence(1, "agent", ASK_PLACE),)))
 
 
@@ -99,8 +99,8 @@ async def test_the_model_is_asked_only_where_the_cheap_judge_is_unsure(value: fl
 async def test_a_doubt_that_nobody_can_settle_leaves_what_was_decided() -> None:
     assert (await decided(Panel([Likeness(0.5)]), a_cascade(JUDGE))).value == 0.5
     assert (await decided(Panel([Likeness(0.5)], [Model(None)]), a_cascade(JUDGE))).value == 0.5
-    assert (await decided(Panel([Likeness(None)], [Model(None)]), a_cascade(JUDGE))).status is Status.ABSTAINED
-    assert (await decided(Panel([Likeness(None)]), a_cascade(JUDGE))).status is Status.ABSTAINED
+    assert (await decided(Panel([Likeness(None)], [Model(None)]), a_cascade(JUDGE))).status is VerdictStatus.ABSTAINED
+    assert (await decided(Panel([Likeness(None)]), a_cascade(JUDGE))).status is VerdictStatus.ABSTAINED
 
 
 @pytest.mark.parametrize("failure", [JudgeFailed(), BudgetExhausted()])
@@ -145,7 +145,7 @@ async def test_one_call_carries_all_that_is_open_of_a_case() -> None:
 async def test_nobody_is_asked_where_what_must_be_given_is_missing() -> None:
     cheap, model = Likeness(0.5), Model(1.0)
     verdict = await decided(Panel([cheap], [model]), a_cascade(JUDGE, given=["start"]))
-    assert (verdict.status, cheap.calls, model.asked) == (Status.UNMET, 0, [])
+    assert (verdict.status, cheap.calls, model.asked) == (VerdictStatus.UNMET, 0, [])
 
 
 async def test_cases_go_their_own_ways() -> None:

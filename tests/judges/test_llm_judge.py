@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from reward_server.errors import BodyTooLarge, BudgetExhausted, BudgetTooSmall, JudgeFailed, LabsError, StoreUnavailable
-from reward_server.judges.base import Status
+from reward_server.judges.base import VerdictStatus
 from reward_server.judges.prompt import AGAIN
 from reward_server.judges.reading import JudgeAnswer
 from reward_server.llm.base import Answer, FailureKind, LlmFailed, Question
@@ -37,10 +37,10 @@ async def test_one_question_per_dimension_and_the_number_is_ours() -> None:
     found = verdicts(await decided(a_judge(model)))
     assert [len(questions_in(question)) for question in model.asked] == [3, 1]
     assert {key: (v.status, v.value) for key, v in found.items()} == {
-        "author_calm": (Status.MET, 1.0),
-        "author_pushy": (Status.UNMET, 0.0),
-        "author_threat": (Status.UNMET, 0.0),
-        "author_plan": (Status.MET, 1.0),
+        "author_calm": (VerdictStatus.MET, 1.0),
+        "author_pushy": (VerdictStatus.UNMET, 0.0),
+        "author_threat": (VerdictStatus.UNMET, 0.0),
+        "author_plan": (VerdictStatus.MET, 1.0),
     }
     assert found["author_plan"].evidence[0].quote == "call our roofer for you"
     assert found["author_plan"].spread is None
@@ -163,7 +163,7 @@ async def test_no_evidence_is_asked_of_an_unmet_verdict() -> None:
         return JudgeAnswer(verdicts=[each.model_copy(update={"turn": 99, "quote": "whatever"}) for each in answers])
 
     found = verdicts(await decided(a_judge(careless)))
-    assert {v.status for v in found.values()} == {Status.UNMET}
+    assert {v.status for v in found.values()} == {VerdictStatus.UNMET}
     assert all(not v.evidence for v in found.values())
 
 
@@ -199,7 +199,7 @@ async def test_a_mistake_of_the_model_is_told_and_asked_once_more(kind: str) -> 
 
     model = AskedModel(once_wrong)
     found = verdicts(await decided(a_judge(model)))
-    assert found["author_calm"].status is Status.MET
+    assert found["author_calm"].status is VerdictStatus.MET
     assert len(model.asked) == 4
     first, again = (question for question in model.asked if question.system == model.asked[0].system)
     assert again.user.startswith(first.user)

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from reward_server.errors import BudgetExhausted, JudgeFailed
-from reward_server.judges.pairwise import PairwiseJudge, Preference
+from reward_server.judges.pairwise import PairwiseJudge, PairwisePreference
 from reward_server.judges.reading import PairAnswer
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import FailureKind, Question
@@ -51,17 +51,19 @@ def a_judge(script: Script | AskedModel, store: KeptVerdicts | None = None) -> P
     return PairwiseJudge(model, VerdictCache(store))
 
 
-async def ask(judge: PairwiseJudge, a: Transcript, b: Transcript) -> Preference:
+async def ask(judge: PairwiseJudge, a: Transcript, b: Transcript) -> PairwisePreference:
     return await judge.compare(SCENARIO, SCENARIO.secrets.rubric.criteria, a, b, "lab")
 
 
-async def compare(script: Script | AskedModel, a: Transcript = KIND_ONE, b: Transcript = CURT_ONE) -> Preference:
+async def compare(
+    script: Script | AskedModel, a: Transcript = KIND_ONE, b: Transcript = CURT_ONE
+) -> PairwisePreference:
     return await ask(a_judge(script), a, b)
 
 
 async def test_a_win_in_both_orders_is_a_win() -> None:
     model = AskedModel(prefers("sorry"))
-    assert await compare(model) == Preference("a", consistent=True)
+    assert await compare(model) == PairwisePreference("a", consistent=True)
     assert {tuple(shown(question).values()) for question in model.asked} == {
         (KIND_ONE.turns[0].agent, CURT_ONE.turns[0].agent),
         (CURT_ONE.turns[0].agent, KIND_ONE.turns[0].agent),
@@ -76,23 +78,23 @@ async def test_swapping_the_two_swaps_the_winner_and_asks_the_very_same_question
 
 
 async def test_a_model_that_prefers_a_position_prefers_nobody() -> None:
-    assert await compare(first_place) == Preference("tie", consistent=False)
+    assert await compare(first_place) == PairwisePreference("tie", consistent=False)
 
 
 async def test_a_win_in_one_order_and_none_in_the_other_is_no_win() -> None:
     def torn(question: Question, number: int) -> PairAnswer:
         return first_place(question, number) if number == 0 else says("neither")
 
-    assert await compare(torn) == Preference("tie", consistent=False)
+    assert await compare(torn) == PairwisePreference("tie", consistent=False)
 
 
 async def test_no_difference_in_both_orders_is_a_consistent_tie() -> None:
-    assert await compare(lambda *_: says("neither")) == Preference("tie", consistent=True)
+    assert await compare(lambda *_: says("neither")) == PairwisePreference("tie", consistent=True)
 
 
 async def test_equal_transcripts_tie_unasked() -> None:
     model = AskedModel(first_place)
-    assert await compare(model, KIND_ONE, KIND_ONE) == Preference("tie", consistent=True)
+    assert await compare(model, KIND_ONE, KIND_ONE) == PairwisePreference("tie", consistent=True)
     assert model.asked == []
 
 

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from reward_server.errors import JudgeFailed
-from reward_server.judges.base import Status, Verdict
+from reward_server.judges.base import Verdict, VerdictStatus
 from reward_server.judges.cascade import at_step
 from reward_server.judges.reading import JudgeAnswer
 from reward_server.llm.base import NO_LOGPROBS_HINT, FailureKind, Question
@@ -44,7 +44,7 @@ async def test_samples_give_a_mean_and_how_far_it_may_be_off() -> None:
     [found] = verdicts(outcome).values()
     assert found.value == 0.75
     assert found.spread == 0.1782  # of Beta(4, 2): sqrt(4 * 2 / (6^2 * 7))
-    assert found.status is Status.PARTIAL
+    assert found.status is VerdictStatus.PARTIAL
     assert model.samples == [0, 1, 2, 3]
     assert len({question.seed for question in model.asked}) == 4
     assert {question.temperature for question in model.asked} == {1.0}
@@ -84,7 +84,7 @@ async def test_a_failure_criterion_fires_where_more_than_half_of_the_samples_say
     [outcome] = await a_judge(torn, samples=4).decide([(case, criteria[2:3])])
     [found] = verdicts(outcome).values()
     assert found.value == value
-    assert found.status is (Status.MET if value else Status.UNMET)
+    assert found.status is (VerdictStatus.MET if value else VerdictStatus.UNMET)
     assert (found.spread or 0) > 0
 
 
@@ -113,7 +113,7 @@ async def test_log_probabilities_weigh_a_verdict(spell: str) -> None:
 async def test_without_evidence_a_probability_earns_nothing() -> None:
     found = await plan_by(weighed(JudgeAnswer(verdicts=[an_answer("c1")]), 0.4))
     assert found.value == 0.0
-    assert found.status is Status.UNMET
+    assert found.status is VerdictStatus.UNMET
 
 
 async def test_where_a_sample_has_evidence_the_doubts_of_the_others_count() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from reward_server.encoders.encoder import EncoderMatcher
 from reward_server.encoders.loading import load_encoder
-from reward_server.judges.base import Status, Verdict, occurs
+from reward_server.judges.base import Verdict, VerdictStatus, occurs
 from reward_server.judges.local import LocalJudge
 from tests.scoring.builders import ASK_PLACE, BUCKET, TELL_PLACE, Said, WordMatcher, a_case, a_criterion
 
@@ -20,7 +20,7 @@ def judged(said: tuple[Said, ...], **check: Any) -> Verdict:
     given = {"exemplars": [EXEMPLAR], "floor": 0.4, "full": 0.9, **check}
     verdict = LocalJudge(WordMatcher()).decide(case, a_criterion({"similar": given}))
     assert occurs(case.transcript, verdict.evidence)
-    assert bool(verdict.evidence) == (verdict.status is not Status.UNMET)
+    assert bool(verdict.evidence) == (verdict.status is not VerdictStatus.UNMET)
     return verdict
 
 
@@ -31,7 +31,7 @@ def test_an_exemplar_itself_is_met() -> None:
 def test_likeness_between_floor_and_full_earns_its_share() -> None:
     # 4 shared words of 6 and 4: cosine 4 / sqrt(24) = 0.816; (0.816 - 0.4) / 0.5 = 0.832
     verdict = judged(("Switch the water off.", "Yes."))
-    assert verdict.status is Status.PARTIAL
+    assert verdict.status is VerdictStatus.PARTIAL
     assert verdict.value == 0.832
 
 
@@ -60,7 +60,7 @@ def test_what_cannot_be_read_is_not_compared() -> None:
 
 
 def test_nothing_said_is_unmet() -> None:
-    assert judged(("", "Hello?")).status is Status.UNMET
+    assert judged(("", "Hello?")).status is VerdictStatus.UNMET
 
 
 def test_the_real_encoder_knows_a_paraphrase_from_its_opposite() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from reward_server.judges.base import Case, Evidence, JudgeFailed, Outcome, Status, Verdict
+from reward_server.judges.base import Case, Evidence, JudgeFailed, Outcome, Verdict, VerdictStatus
 from reward_server.judges.cascade import OpenQuestion
 from reward_server.judges.panel import Panel
 from reward_server.judges.rule import RuleJudge
@@ -36,7 +36,10 @@ class Oracle:
 
 
 def a_verdict(
-    status: Status = Status.MET, value: float | None = 1.0, quote: str = ASK_PLACE, criterion: str = "tone"
+    status: VerdictStatus = VerdictStatus.MET,
+    value: float | None = 1.0,
+    quote: str = ASK_PLACE,
+    criterion: str = "tone",
 ) -> Verdict:
     return Verdict(criterion, status, value, (Evidence(1, "agent", quote),) if quote else (), "llm", "test")
 
@@ -51,7 +54,7 @@ def test_every_kind_has_its_judge() -> None:
 
 def test_a_kind_without_a_judge_abstains() -> None:
     verdict = a_panel().compute(a_case(ASK_PLACE, TELL_PLACE), [JUDGED]).verdicts["tone"]
-    assert verdict.status is Status.ABSTAINED
+    assert verdict.status is VerdictStatus.ABSTAINED
     assert verdict.value is None
 
 
@@ -59,14 +62,14 @@ def test_a_criterion_whose_given_facts_are_missing_is_unmet_and_nobody_is_asked(
     oracle = Oracle((a_verdict(),))
     criterion = a_criterion({"judge": {"question": "?"}}, id="tone", given=["place", "start"])
     verdict = a_panel(oracle).compute(a_case(ASK_PLACE, TELL_PLACE), [criterion]).verdicts["tone"]
-    assert verdict.status is Status.UNMET
+    assert verdict.status is VerdictStatus.UNMET
     assert oracle.asked == 0
 
 
 def test_a_kind_without_a_judge_abstains_although_the_given_facts_are_missing() -> None:
     criterion = a_criterion({"judge": {"question": "?"}}, id="tone", given=["place", "start"])
     verdict = a_panel().compute(a_case(ASK_PLACE, TELL_PLACE), [criterion]).verdicts["tone"]
-    assert verdict.status is Status.ABSTAINED
+    assert verdict.status is VerdictStatus.ABSTAINED
 
 
 def test_a_criterion_to_be_asked_about_is_left_open() -> None:
@@ -84,9 +87,9 @@ async def ask(*answers: Outcome, cases: int = 1) -> list[Outcome]:
     "verdict",
     [
         a_verdict(),
-        a_verdict(Status.PARTIAL, 0.4),
-        a_verdict(Status.UNMET, 0.0, quote=""),
-        a_verdict(Status.ABSTAINED, None, quote=""),
+        a_verdict(VerdictStatus.PARTIAL, 0.4),
+        a_verdict(VerdictStatus.UNMET, 0.0, quote=""),
+        a_verdict(VerdictStatus.ABSTAINED, None, quote=""),
     ],
 )
 async def test_a_sound_verdict_is_accepted(verdict: Verdict) -> None:
@@ -104,9 +107,9 @@ async def test_a_sound_verdict_is_accepted(verdict: Verdict) -> None:
         (a_verdict(value=1.5),),
         (a_verdict(value=float("nan")),),
         (a_verdict(value=None),),
-        (a_verdict(Status.UNMET, 0.7),),
-        (a_verdict(Status.ABSTAINED, 0.5),),
-        (a_verdict(Status.MET, 0.5),),
+        (a_verdict(VerdictStatus.UNMET, 0.7),),
+        (a_verdict(VerdictStatus.ABSTAINED, 0.5),),
+        (a_verdict(VerdictStatus.MET, 0.5),),
     ],
 )
 async def test_an_unsound_verdict_is_a_failure_and_never_a_number(answer: Outcome) -> None:

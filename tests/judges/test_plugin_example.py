@@ -112,6 +112,7 @@ async def test_it_is_installed_and_serves(
         assert (await evaluated(client, *PLAIN))["scoring_version"] != version
 
 
+@pytest.mark.slow
 async def test_it_has_to_be_installed_named_and_given_options_it_accepts(
     installed: Path, collections: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

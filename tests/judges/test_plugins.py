@@ -10,13 +10,16 @@ from typing import Any
 import pytest
 
 from reward_server.errors import ConfigurationError, JudgeFailed
-from reward_server.judges.base import Case, Evidence, Finding, Outcome, Status, Verdict
+from reward_server.judges.base import Case, Evidence, Finding, Outcome, Verdict, VerdictStatus
 from reward_server.judges.estimate import Estimate
 from reward_server.judges.panel import Panel
 from reward_server.judges.plugins import GROUP, Plugins, load_plugins
+from reward_server.judges.reward_plugin import messages_of
 from scenarios.schema import Criterion
 from tests.scoring.builders import ASK_PLACE, TELL_PLACE, a_case, a_criterion
+from trainer_client.rewards import LengthReward
 
+SHORT_TURNS = LengthReward(1, 3)
 CASE = a_case(ASK_PLACE, TELL_PLACE)
 SEEN = (Evidence(1, "agent", ASK_PLACE),)
 CRITERION = a_criterion({"plugin": {"name": "manners", "options": {"least": 2}}})
@@ -93,7 +96,7 @@ def test_a_class_an_object_or_a_factory_is_a_judge(what: str) -> None:
     assert (judge.name, judge.kinds) == ("manners", frozenset({"plugin:manners"}))
     assert judge.version == "unknown/3"
     verdict = judge.decide(CASE, CRITERION)
-    assert verdict == Verdict("one", Status.PARTIAL, 0.5, SEEN, "manners", "unknown/3")
+    assert verdict == Verdict("one", VerdictStatus.PARTIAL, 0.5, SEEN, "manners", "unknown/3")
     assert Panel(plugins.computed).version == "manners=unknown/3"
 
 
@@ -101,6 +104,14 @@ def test_what_a_judge_can_do_says_where_it_belongs() -> None:
     assert [judge.name for judge in load("AskedManners").asked] == ["manners"]
     assert list(load("Warmth").conversation) == ["manners"]
     assert load_plugins([]) == Plugins()
+
+
+def test_a_reward_function_judges_whole_conversations() -> None:
+    plugins = load_plugins(["words=tests.judges.test_plugins:SHORT_TURNS"], [])
+    judge = plugins.conversation["words"]
+    assert judge.version == "unknown/1"
+    assert [each.value for each in judge.estimate([CASE])] == [SHORT_TURNS(messages_of(CASE))]
+    assert [message["role"] for message in messages_of(CASE)][:3] == ["user", "assistant", "user"]
 
 
 def test_what_is_not_named_is_not_even_imported() -> None:
@@ -115,8 +126,8 @@ BAD = [
     (["manners"], [entry("manners", "Nothing")], "cannot be loaded: AttributeError"),
     (["manners"], [entry("manners", "Manners", "no_such_module")], "cannot be loaded: ModuleNotFoundError"),
     (["manners"], [entry("manners", "Fussy")], "cannot be loaded: RuntimeError: no licence found"),
-    (["manners"], [entry("manners", "Neither")], "needs a method `decide` or a method `estimate`"),
-    (["manners"], [entry("manners", "Both")], "and not both"),
+    (["manners"], [entry("manners", "Neither")], "needs one of the methods `decide`"),
+    (["manners"], [entry("manners", "Both")], "needs one of the methods"),
     (["manners"], [entry("manners", "Unversioned")], "needs a `version`"),
     (["manners"], [entry("manners", "Manners"), entry("manners", "a_judge")], "More than one package"),
     (["manners", "manners"], [entry("manners", "Manners")], "is named twice"),
@@ -138,7 +149,7 @@ def test_what_cannot_be_used_is_one_line(names: list[str], installed: list[Entry
 def a_verdict(**changes: Any) -> Verdict:
     fields: dict[str, Any] = {
         "criterion_id": "one",
-        "status": Status.PARTIAL,
+        "status": VerdictStatus.PARTIAL,
         "value": 0.5,
         "evidence": SEEN,
         "judge": "state",
@@ -168,8 +179,8 @@ EVIL = [
     a_verdict(value=2.0),
     a_verdict(value="0.5"),
     a_verdict(value=Hostile(0.5)),
-    a_verdict(status=Status.MET),
-    a_verdict(status=Status.ABSTAINED),
+    a_verdict(status=VerdictStatus.MET),
+    a_verdict(status=VerdictStatus.ABSTAINED),
     a_verdict(spread=float("inf")),
     a_verdict(spread=-0.1),
     a_verdict(evidence=()),
@@ -206,7 +217,7 @@ async def test_one_that_is_asked_may_decide_abstain_or_fail(monkeypatch: pytest.
     monkeypatch.setattr(AskedManners, "returns", [[None]])
     outcome = await asked()
     assert isinstance(outcome, tuple)
-    assert outcome[0].status is Status.ABSTAINED
+    assert outcome[0].status is VerdictStatus.ABSTAINED
     for failure in (ZeroDivisionError(), JudgeFailed()):
         monkeypatch.setattr(AskedManners, "returns", failure)
         assert isinstance(await asked(), JudgeFailed)

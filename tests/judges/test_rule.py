@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reward_server.judges.base import Status, Verdict, occurs
+from reward_server.judges.base import Verdict, VerdictStatus, occurs
 from reward_server.judges.rule import RuleJudge
 from tests.scoring.builders import (
     ASK_BUDGET,
@@ -26,7 +26,7 @@ def judged(said: tuple[Said, ...], check: dict[str, Any]) -> Verdict:
     case = a_case(*said)
     verdict = RuleJudge().decide(case, a_criterion(check))
     assert occurs(case.transcript, verdict.evidence)
-    assert bool(verdict.evidence) == (verdict.status is Status.MET)
+    assert bool(verdict.evidence) == (verdict.status is VerdictStatus.MET)
     return verdict
 
 
@@ -57,7 +57,7 @@ def words(number: int, nth: int) -> tuple[str, str]:
 def test_length(turns: list[int], check: dict[str, Any], met: bool) -> None:
     said = [line for nth, number in enumerate(turns) for line in words(number, nth)]
     assert [len(text.split()) for text in said[::2]] == turns
-    assert (judged(tuple(said), {"length": check}).status is Status.MET) is met
+    assert (judged(tuple(said), {"length": check}).status is VerdictStatus.MET) is met
 
 
 @pytest.mark.parametrize(
@@ -75,29 +75,29 @@ def test_turns_that_bring_nothing_do_not_make_up_for_turns_of_the_wrong_length(e
     short = (ASK_PLACE, TELL_PLACE, FREE, "Good.", ("Done.", [decided("today")]), "Thanks.")
     long = tuple(line for nth in (1, 2, 3) for line in words(90, nth))
     check = {"length": {"max_words": 40, "share": 0.6}}
-    assert judged((*short, *long[:4]), check).status is Status.MET
-    assert judged((*short, *long), check).status is Status.UNMET
+    assert judged((*short, *long[:4]), check).status is VerdictStatus.MET
+    assert judged((*short, *long), check).status is VerdictStatus.UNMET
     padded = [line for text in extra * 5 for line in (text, "Hm.")]
-    assert judged((*short, *long, *padded), check).status is Status.UNMET
+    assert judged((*short, *long, *padded), check).status is VerdictStatus.UNMET
 
 
 @pytest.mark.parametrize(("most", "met"), [(1, False), (2, True)])
 def test_length_counts_questions(most: int, met: bool) -> None:
     said = (f"{ASK_PLACE} {ASK_START}", TELL_PLACE)
-    assert (judged(said, {"length": {"max_questions": most}}).status is Status.MET) is met
+    assert (judged(said, {"length": {"max_questions": most}}).status is VerdictStatus.MET) is met
 
 
 def test_a_silent_turn_is_not_within_limits() -> None:
-    assert judged(("", "Hello?"), {"length": {}}).status is Status.UNMET
+    assert judged(("", "Hello?"), {"length": {}}).status is VerdictStatus.UNMET
 
 
 @pytest.mark.parametrize("check", [{"share": 1.0}, {"min_words": 4, "share": 0.9}, {"min_words": 0}])
 def test_a_wordless_call_neither_costs_nor_earns(check: dict[str, Any]) -> None:
     call = ("", [decided("today")])
-    assert judged((ASK_PLACE, TELL_PLACE, call, "Thanks."), {"length": check}).status is Status.MET
-    assert judged((call, "Thanks."), {"length": check}).status is Status.UNMET
+    assert judged((ASK_PLACE, TELL_PLACE, call, "Thanks."), {"length": check}).status is VerdictStatus.MET
+    assert judged((call, "Thanks."), {"length": check}).status is VerdictStatus.UNMET
 
 
 def test_a_wordless_call_that_does_not_fit_is_a_silent_turn() -> None:
     said = (ASK_PLACE, TELL_PLACE, ("", [decided("tomorrow")]), "Hello?")
-    assert judged(said, {"length": {"share": 1.0}}).status is Status.UNMET
+    assert judged(said, {"length": {"share": 1.0}}).status is VerdictStatus.UNMET

@@ -8,12 +8,12 @@ import pytest
 
 from reward_server.errors import BodyTooLarge, JudgeFailed
 from reward_server.judges import preflight, ruler, shown
-from reward_server.judges.base import Case, Evidence, Status, occurs
+from reward_server.judges.base import Case, Evidence, VerdictStatus, occurs
 from reward_server.judges.inquiry import inquiries
 from reward_server.judges.llm import LlmJudge
 from reward_server.judges.pairwise import PairwiseJudge
 from reward_server.judges.preflight import offence_in
-from reward_server.judges.ruler import Ruler, digest_of
+from reward_server.judges.ruler import LlmGroupJudge, digest_of
 from reward_server.judges.shown import as_shown
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import FailureKind
@@ -101,7 +101,7 @@ async def test_a_quote_across_what_was_left_out_is_evidence() -> None:
     said = f"Take your time. {PLEA} I am listening to you."
     case, _ = a_judged_case(said, TELLS)
     found = verdicts(await decided(judge, said, TELLS))["author_calm"]
-    assert (found.status, found.evidence) == (Status.MET, (Evidence(1, "agent", across),))
+    assert (found.status, found.evidence) == (VerdictStatus.MET, (Evidence(1, "agent", across),))
     assert occurs(case.transcript, found.evidence)
     assert not occurs(case.transcript, [Evidence(1, "agent", "Take your time. Nobody said this.")])
 
@@ -126,10 +126,10 @@ async def test_a_group_is_shown_without_pleas(monkeypatch: pytest.MonkeyPatch) -
     group = {digest_of(each): each for each in (a_transcript(*PLEADING), a_transcript(PLAN))}
     model = AskedModel(lambda *_: FailureKind.REFUSED)
     with pytest.raises(JudgeFailed):
-        await Ruler(model, WordReader()).relative(case.scenario, criteria, group, "lab")
+        await LlmGroupJudge(model, WordReader()).relative(case.scenario, criteria, group, "lab")
     assert model.asked
     assert not any(PLEA in question.user for question in model.asked)
     monkeypatch.setattr(ruler, "MAX_SAID", 10)
     with pytest.raises(JudgeFailed) as failed:
-        await Ruler(AskedModel(good), WordReader()).relative(case.scenario, criteria, group, "lab")
+        await LlmGroupJudge(AskedModel(good), WordReader()).relative(case.scenario, criteria, group, "lab")
     assert failed.value.kind == "too_large"

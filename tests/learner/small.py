@@ -11,7 +11,7 @@ from learner.generate.hf import HfGenerator
 from learner.model import Policy
 from learner.tiny import build_model, build_tokenizer
 from learner.types import Segment, Trajectory
-from learner.warmup import Exchange, Script, Style
+from learner.warmup import Script, ScriptedExchange, Style
 from trainer_client.chat.tokens import Renderer
 
 torch.set_num_threads(1)
@@ -22,10 +22,10 @@ SCRIPT = Script(
     openings=("hello, I am number 3", "hello, I am number 4"),
     styles=(Style("turning", 1.0, early={"good": 1.0}, late={"chatter": 1.0, "rude": 1.0}),),
     exchanges=(
-        Exchange("good", "tell me more.", ("yes, that is so 1", "goodbye")),
-        Exchange("good", "please tell me why.", ("yes, that is so 2",)),
-        Exchange("chatter", "the sky is blue.", ("yes, that is so 3",)),
-        Exchange("rude", "go away!", ("yes, that is so 5",)),
+        ScriptedExchange("good", "tell me more.", ("yes, that is so 1", "goodbye")),
+        ScriptedExchange("good", "please tell me why.", ("yes, that is so 2",)),
+        ScriptedExchange("chatter", "the sky is blue.", ("yes, that is so 3",)),
+        ScriptedExchange("rude", "go away!", ("yes, that is so 5",)),
     ),
 )
 

@@ -21,8 +21,8 @@ from learner.generate.hf import HfGenerator
 from learner.loop import NoEpisodesError, summary
 from learner.model import Policy, rows_of
 from learner.objectives import LossInputs, policy_loss, ratio_metrics
-from learner.patience import Patience
-from learner.rollout import Collected, Rollouts, Stage
+from learner.retry import OutageRetryPolicy
+from learner.rollout import Collected, RolloutCollector, RolloutStage
 from learner.tiny import build_model
 from learner.types import Group
 from learner.update import Updater, UpdateSettings
@@ -132,13 +132,13 @@ def test_the_kl_to_the_reference_is_logged_though_the_loss_has_none() -> None:
 
 
 def test_overlong_turns_lose_reward_where_the_algorithm_says_so() -> None:
-    from learner.credit import Credit
+    from learner.credit import CreditAssignment
 
     long_turn = trajectory(WORDS, [("hello", "tell me why the sky is blue."), ("yes", "go away!")], [0.5, 0.9])
     limit = long_turn.turn_lengths[0]
-    shaped = Credit(ALGORITHMS["dapo"], turn_limit=limit).rewards(long_turn)
+    shaped = CreditAssignment(ALGORITHMS["dapo"], turn_limit=limit).rewards(long_turn)
     assert shaped == pytest.approx((0.0, 0.4))
-    assert Credit(ALGORITHMS["grpo"], turn_limit=limit).rewards(long_turn) == (0.5, 0.9)
+    assert CreditAssignment(ALGORITHMS["grpo"], turn_limit=limit).rewards(long_turn) == (0.5, 0.9)
 
 
 def own_head_models() -> dict[str, Any]:
@@ -243,10 +243,14 @@ class Scripted:
         return {number: Completion(self.ids, (-0.5,) * len(self.ids), ended=True) for number in continuations}
 
 
-def play(generator: Any, server: Any = None, patience: Patience | None = None, words: Any = WORDS) -> Collected:
+def play(
+    generator: Any, server: Any = None, retry_policy: OutageRetryPolicy | None = None, words: Any = WORDS
+) -> Collected:
     async def go() -> Collected:
         async with client_of(server or StageServer()) as client:
-            rollouts = Rollouts(client, generator, Renderer(words), Stage("c", "s"), patience=patience)
+            rollouts = RolloutCollector(
+                client, generator, Renderer(words), RolloutStage("c", "s"), retry_policy=retry_policy
+            )
             return await rollouts.collect([1], 2, (0,))
 
     return asyncio.run(go())
@@ -328,13 +332,13 @@ def test_a_server_that_restarts_is_waited_for_and_it_is_said() -> None:
 
     said = [*WORDS.encode("tell me more.", add_special_tokens=False), WORDS.eos_token_id]
     told: list[str] = []
-    collected = play(Scripted(said), Away(), Patience(60.0, pause_s=0.0, say=told.append))
+    collected = play(Scripted(said), Away(), OutageRetryPolicy(60.0, pause_s=0.0, say=told.append))
     assert len(collected.trajectories) == 2
     assert told
     assert "the server does not answer (connection_failed); waiting up to 1 min" in told[0]
     away = Away()
     away.refused = 10**6
-    assert play(Scripted(said), away, Patience(0.0)).error_codes == ["connection_failed"] * 2
+    assert play(Scripted(said), away, OutageRetryPolicy(0.0)).error_codes == ["connection_failed"] * 2
 
 
 # --- templates, warm-up, checkpoints --------------------------------------------------------------------

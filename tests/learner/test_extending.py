@@ -62,6 +62,7 @@ async def test_the_sampler_plays_and_passes_the_canary(page: dict[str, Any], tmp
     assert sampler.asked == before + 3 * 2
 
 
+@pytest.mark.slow
 def test_the_environment_is_learned_without_a_server(page: dict[str, Any], tmp_path: Path) -> None:
     opened = open_run(config(tmp_path, 12), tmp_path / "run", lambda line: None)
     server = StageServer(turns=2)
@@ -71,6 +72,7 @@ def test_the_environment_is_learned_without_a_server(page: dict[str, Any], tmp_p
     assert server.created == []
 
 
+@pytest.mark.slow
 def test_the_script_trains_with_a_part_of_its_own(page: dict[str, Any], tmp_path: Path) -> None:
     settings = tmp_path / "run.toml"
     settings.write_text(

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from learner.fluency import Fluency, is_repeated
+from learner.fluency import FluencyMeter, is_repeated
 from tests.learner.small import SCRIPT, policy, tokenizer, trajectory
 from trainer_client.chat.tokens import Renderer
 
 WORDS = tokenizer()
 
 
-def fluency(**given: object) -> Fluency:
-    return Fluency(Renderer(WORDS), **given)  # type: ignore[arg-type]
+def fluency(**given: object) -> FluencyMeter:
+    return FluencyMeter(Renderer(WORDS), **given)  # type: ignore[arg-type]
 
 
 def test_a_turn_of_pairs_that_no_script_has_is_broken_and_what_it_earned_is_told() -> None:
-    measure = fluency(known_pairs=Fluency.pairs_of(SCRIPT.texts()))
+    measure = fluency(known_pairs=FluencyMeter.pairs_of(SCRIPT.texts()))
     fluent = trajectory(WORDS, [("hello", "tell me more."), ("yes", "the sky is blue.")], [0.3, 0.3])
     salad = trajectory(WORDS, [("hello", "sky tell is more away."), ("yes", "go away!")], [0.3, 0.6])
     found = measure.measure([fluent, salad])

@@ -104,6 +104,7 @@ def test_replies_whose_batch_is_refused_are_errored(tmp_path: Path) -> None:
     assert kept_at(tmp_path / "run") == 2
 
 
+@pytest.mark.slow
 def test_sigterm_ends_after_the_update_however_often_it_comes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,6 +23,7 @@ with locked(Path(sys.argv[1])):
 """
 
 
+@pytest.mark.slow
 def test_a_folder_in_use_is_refused_until_the_other_learner_ends(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -97,6 +97,7 @@ def test_the_policy_learns_to_say_what_is_rewarded(tmp_path: Path) -> None:
     assert "tell" in after
 
 
+@pytest.mark.slow
 def test_a_run_that_was_interrupted_ends_with_the_same_weights(tmp_path: Path) -> None:
     whole = run(config(tmp_path, 4), tmp_path / "whole")
     run(config(tmp_path, 2), tmp_path / "parts")

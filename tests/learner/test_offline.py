@@ -361,6 +361,7 @@ def test_rows_that_cannot_be_used_can_be_left_out(tmp_path: Path, capsys: pytest
         read_pairs(write(tmp_path, bad), RENDERER, WORDS, skip_bad=True)
 
 
+@pytest.mark.slow
 def test_a_start_that_failed_does_not_block_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "run"
     rows = write(tmp_path, said_pairs())

@@ -12,7 +12,7 @@ import torch
 
 from learner.canary import CanaryError
 from learner.config import ConfigError, read
-from learner.overlap import Ahead, Batch, Player
+from learner.overlap import Batch, BatchPlayer, PrefetchedBatches
 from learner.rollout import Collected
 from learner.types import Group
 from learner.update import MismatchError
@@ -135,7 +135,9 @@ def test_a_batch_of_which_nothing_came_is_played_again() -> None:
         async def play(step: int) -> tuple[Collected, int]:
             return Collected((Group(step, (made,)),), 0.0, 0.0), 0
 
-        ahead = Ahead([Player(play, lambda: 0.0)], [Batch(3, Collected((Group(1, (), 2),), 0.0, 0.0), 0, 2)])
+        ahead = PrefetchedBatches(
+            [BatchPlayer(play, lambda: 0.0)], [Batch(3, Collected((Group(1, (), 2),), 0.0, 0.0), 0, 2)]
+        )
         return await ahead.take(3, 2, 3)
 
     made = trajectory(tokenizer(), [("hello", "tell me more.")], [1.0])

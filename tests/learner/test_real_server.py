@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from learner.generate.hf import HfGenerator
-from learner.rollout import Rollouts, Stage
+from learner.rollout import RolloutCollector, RolloutStage
 from reward_server.server.app import Ports, create_app
 from reward_server.settings import Settings
 from scenarios.library import load_library
@@ -19,15 +19,16 @@ from trainer_client.chat.tokens import Renderer
 COLLECTIONS = Path(__file__).parents[1] / "data" / "collections"
 
 
+@pytest.mark.slow
 async def test_the_reward_of_a_trajectory_is_that_of_the_text_its_tokens_say(tmp_path: Path) -> None:
     words = tokenizer()
     renderer = Renderer(words)
     app = create_app(Settings(data=tmp_path), ports=Ports(library=load_library(COLLECTIONS), own_process=False))
-    stage = Stage("bike-shop", "flat-tyre", max_turns=3)
+    stage = RolloutStage("bike-shop", "flat-tyre", max_turns=3)
     transport = httpx2.ASGITransport(app=app)
     async with app.router.lifespan_context(app), AsyncLabsClient("http://localhost", "", transport=transport) as client:
         generator = HfGenerator(policy(words, spread=3.0), max_tokens=6)
-        collected = await Rollouts(client, generator, renderer, stage).collect([1, 2], 2, (0,))
+        collected = await RolloutCollector(client, generator, renderer, stage).collect([1, 2], 2, (0,))
         assert collected.errored == 0
         for trajectory in collected.trajectories:
             said = [renderer.spoken(list(each.ids)).text for each in trajectory.segments if each.sampled]
@@ -39,11 +40,12 @@ async def test_the_reward_of_a_trajectory_is_that_of_the_text_its_tokens_say(tmp
 
 
 @pytest.mark.parametrize("lost", ["answer", "request"])
+@pytest.mark.slow
 async def test_turns_one_by_one_and_together_are_the_same_to_the_last_bit(lost: str, tmp_path: Path) -> None:
     """Whether the turns of a refused request were played (only its answer is lost) or not."""
     words = tokenizer()
     app = create_app(Settings(data=tmp_path), ports=Ports(library=load_library(COLLECTIONS), own_process=False))
-    stage = Stage("bike-shop", "flat-tyre", max_turns=3)
+    stage = RolloutStage("bike-shop", "flat-tyre", max_turns=3)
 
     class Losing(httpx2.ASGITransport):
         async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -56,7 +58,7 @@ async def test_turns_one_by_one_and_together_are_the_same_to_the_last_bit(lost: 
     async def played(transport: httpx2.AsyncBaseTransport) -> list[object]:
         async with AsyncLabsClient("http://localhost", "", transport=transport) as client:
             generator = HfGenerator(policy(words, spread=3.0), max_tokens=6)
-            collected = await Rollouts(client, generator, Renderer(words), stage).collect([1, 2], 2, (0,))
+            collected = await RolloutCollector(client, generator, Renderer(words), stage).collect([1, 2], 2, (0,))
         assert collected.errored == 0
         return [(each.segments, each.turn_rewards, each.scores) for each in collected.trajectories]
 

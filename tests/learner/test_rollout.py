@@ -13,7 +13,7 @@ import pytest
 from learner import loop
 from learner.generate.hf import HfGenerator
 from learner.generate.vllm import EngineError
-from learner.rollout import Collected, Rollouts, Stage
+from learner.rollout import Collected, RolloutCollector, RolloutStage
 from learner.run import Run, open_run
 from tests.learner.small import policy, tokenizer
 from tests.learner.stage import StageServer, client_of, refusal
@@ -22,14 +22,14 @@ from trainer_client.chat.tokens import Renderer
 
 WORDS = tokenizer()
 RENDERER = Renderer(WORDS)
-STAGE = Stage("c", "s", max_turns=3)
+STAGE = RolloutStage("c", "s", max_turns=3)
 
 
 def collect(server: StageServer, seeds: list[int], size: int, *, waves: int = 2, key: int = 1) -> Collected:
     async def go() -> Collected:
         async with client_of(server) as client:
             generator = HfGenerator(policy(WORDS, spread=3.0), max_tokens=6)
-            return await Rollouts(client, generator, RENDERER, STAGE, waves=waves).collect(seeds, size, (key,))
+            return await RolloutCollector(client, generator, RENDERER, STAGE, waves=waves).collect(seeds, size, (key,))
 
     return asyncio.run(go())
 
@@ -168,7 +168,7 @@ def test_what_ends_one_wave_is_raised_as_what_it_is() -> None:
 
     async def go() -> None:
         async with client_of(StageServer()) as client:
-            await Rollouts(client, Broken(), Renderer(WORDS), Stage("c", "s")).collect([1, 2], 2, (0,))
+            await RolloutCollector(client, Broken(), Renderer(WORDS), RolloutStage("c", "s")).collect([1, 2], 2, (0,))
 
     with pytest.raises(EngineError, match="the sampler is gone"):
         asyncio.run(go())

@@ -16,9 +16,9 @@ import pytest
 
 from learner.cli import main
 from learner.conversations import read_conversations
-from learner.evaluation import Asked, measure_endpoint, measure_stored
+from learner.evaluation import EvaluationOptions, measure_endpoint, measure_stored
 from learner.serving import COLDEST, listen
-from learner.stored import Stored
+from learner.stored import StoredPolicy
 from learner.transcripts import write
 from reward_server.agents.telling import told
 from tests.learner.quick import settings, stage
@@ -29,9 +29,9 @@ from tests.learner.test_chat_templates import tokenizer as bytes_tokenizer
 from trainer_client.chat.tokens import Renderer
 
 
-def stored(spread: float = 3.0) -> Stored:
+def stored(spread: float = 3.0) -> StoredPolicy:
     words = tokenizer()
-    return Stored(policy(words, spread=spread).model, words, Renderer(words), "small", max_tokens=6)
+    return StoredPolicy(policy(words, spread=spread).model, words, Renderer(words), "small", max_tokens=6)
 
 
 @contextmanager
@@ -121,7 +121,7 @@ def test_a_server_for_others_needs_a_key(tmp_path: Path, capsys: pytest.CaptureF
 def test_any_endpoint_is_measured_on_held_out_seeds() -> None:
     stage = StageServer(turns=2, score=lambda said: 0.25 * len(said))
     with serving() as endpoint, listening(stage) as url:
-        found = measure_endpoint(endpoint, "small", Asked(["c/s"], 4, url=url))
+        found = measure_endpoint(endpoint, "small", EvaluationOptions(["c/s"], 4, url=url))
     assert found.rewards == [0.5] * 4
     assert (found.mean, found.standard_error, found.errored) == (0.5, 0.0, 0)
     assert len({content["config"]["seed"] for content in stage.created}) == 4
@@ -183,7 +183,7 @@ def calling(*, takes_tools: bool) -> Iterator[str]:
 def test_an_endpoint_is_asked_as_the_server_asks_an_agent() -> None:
     stage = Desk(turns=2)
     with calling(takes_tools=True) as address, listening(stage) as url:
-        found = measure_endpoint(address, "any", Asked(["c/s"], 1, url=url, system="Be kind."))
+        found = measure_endpoint(address, "any", EvaluationOptions(["c/s"], 1, url=url, system="Be kind."))
     assert found.errored == 0
     given = stage.received[0]["messages"][-1]
     assert (given["content"], given["tool_calls"][0]["input"]) == ("Done.", {"value": "tell"})
@@ -197,7 +197,7 @@ def test_an_endpoint_is_asked_as_the_server_asks_an_agent() -> None:
 def test_an_endpoint_that_refuses_tools_is_told_of_them_in_words_and_its_calls_are_sent() -> None:
     stage = Desk(turns=2)
     with calling(takes_tools=False) as address, listening(stage) as url:
-        found = measure_endpoint(address, "any", Asked(["c/s"], 1, url=url, system="Be kind."))
+        found = measure_endpoint(address, "any", EvaluationOptions(["c/s"], 1, url=url, system="Be kind."))
     assert found.errored == 0
     assert "takes no tools" in found.played[-1]
     said = stage.received[0]["messages"][-1]
@@ -231,18 +231,19 @@ def test_a_run_is_measured_with_the_system_prompt_it_was_trained_with(
     assert bool(seen) == is_told
 
 
+@pytest.mark.slow
 def test_a_run_is_measured_as_it_was_trained_and_that_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     temperatures: list[float] = []
     collection = "clinical-intake"  # of the demo
-    act = Stored.policy
+    act = StoredPolicy.policy
 
-    def spy(self: Stored, temperature: float = 1.0) -> Any:
+    def spy(self: StoredPolicy, temperature: float = 1.0) -> Any:
         temperatures.append(temperature)
         return act(self, temperature)
 
-    monkeypatch.setattr(Stored, "policy", spy)
+    monkeypatch.setattr(StoredPolicy, "policy", spy)
     reward = "server.reward_config={composite={combine='min',parts=[{judge='rubric'},{judge='reward_model'}]}}"
     changes = settings("run.updates=1", "model.temperature=0.7", "server.scenario=other", "server.max_turns=3", reward)
     server = stage()
@@ -328,7 +329,7 @@ def test_transcripts_of_a_stored_policy_are_those_of_the_server(tmp_path: Path) 
     server = stage()
     server.faults[2] = refusal(400, "bad_request")
     with listening(server) as url:
-        asked = Asked(["c/s"], 2, url=url, max_tokens=4, system="Be kind.", transcripts=True)
+        asked = EvaluationOptions(["c/s"], 2, url=url, max_tokens=4, system="Be kind.", transcripts=True)
         found = measure_stored(str(tmp_path / "model"), "best", asked)
         write(found.transcripts, path)
     played, failed = sorted(lines_of(path), key=lambda row: "error" in row)

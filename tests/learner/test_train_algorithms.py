@@ -13,10 +13,10 @@ import torch
 from learner import loop
 from learner.algorithms import ALGORITHMS, PAPERS
 from learner.config import ConfigError, read
-from learner.credit import Credit
+from learner.credit import CreditAssignment
 from learner.critic import Critic
 from learner.model import rows_of
-from learner.rollout import Collected, Stage
+from learner.rollout import Collected, RolloutStage
 from learner.run import open_run
 from learner.stages import Stages
 from learner.types import Group, Segment, Trajectory
@@ -140,7 +140,7 @@ def test_reinforce_pp_takes_the_kl_off_the_reward_and_uses_every_group() -> None
 def test_each_dimension_is_normalised_by_itself() -> None:
     """One member is best in a dimension with a wide range, another in one with a narrow range: both count alike."""
     scores = ({"a": 0.9, "b": 0.10}, {"a": 0.1, "b": 0.12}, {"a": 0.1, "b": 0.10}, {"a": 0.1, "b": 0.10})
-    credit = Credit(ALGORITHMS["gdpo"])
+    credit = CreditAssignment(ALGORITHMS["gdpo"])
     equal = credit.per_turn(groups(scores))
     assert equal[0][0] == pytest.approx(equal[1][0], rel=0.02)
     assert equal[0][0] > 0 > equal[2][0]
@@ -189,7 +189,7 @@ def test_a_run_with_a_critic_resumes_with_it(name: str, tmp_path: Path) -> None:
 async def test_dynamic_sampling_plays_all_scenarios_and_replaces_a_group_in_its_own(tmp_path: Path) -> None:
     settings = config(tmp_path, 1, algorithm={"name": "dapo"}, rollout={"groups": 2, "group_size": 2})
     opened = open_run(settings, tmp_path / "run", lambda line: None)
-    names = [Stage("c", f"s{number}") for number in range(8)]
+    names = [RolloutStage("c", f"s{number}") for number in range(8)]
     asked: list[list[tuple[int, str]]] = []
 
     class Played:

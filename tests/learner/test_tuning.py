@@ -9,7 +9,7 @@ import pytest
 
 from learner.cli import main
 from learner.config import ConfigError
-from learner.tuning import Dimension, read_dimension, score
+from learner.tuning import SearchDimension, read_dimension, score
 from tests.learner.quick import settings, stage
 from tests.learner.stage import listening
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_ranges_are_read() -> None:
-    assert read_dimension("optim.learning_rate=1e-5..1e-2:log") == Dimension(
+    assert read_dimension("optim.learning_rate=1e-5..1e-2:log") == SearchDimension(
         "optim.learning_rate", low=1e-5, high=1e-2, log=True
     )
     assert read_dimension("rollout.groups=2..8").whole

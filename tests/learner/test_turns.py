@@ -13,11 +13,11 @@ import pytest
 
 from learner.conversations import as_segments, read_conversations, read_pairs
 from learner.generate.session import Completion, Continuation
-from learner.patience import Patience
-from learner.rollout import Rollouts, Stage
-from learner.serving import Speaker
-from learner.single_turn import Prompt
-from learner.stored import Stored
+from learner.retry import OutageRetryPolicy
+from learner.rollout import RolloutCollector, RolloutStage
+from learner.serving import PolicyServer
+from learner.single_turn import SingleTurnPrompt
+from learner.stored import StoredPolicy
 from learner.types import Trajectory
 from reward_server.agents.telling import told
 from tests.learner.small import policy
@@ -67,9 +67,9 @@ def played(name: str, lines: list[str], server: StageServer) -> tuple[Trajectory
 
     async def go() -> Trajectory:
         async with client_of(server) as client:
-            stage = Stage("c", "s", system="You help.")
+            stage = RolloutStage("c", "s", system="You help.")
             sampler = Scripted(renderer, words, lines)
-            rollouts = Rollouts(client, sampler, renderer, stage, waves=1, patience=Patience(0.0))  # type: ignore[arg-type]
+            rollouts = RolloutCollector(client, sampler, renderer, stage, waves=1, retry_policy=OutageRetryPolicy(0.0))  # type: ignore[arg-type]
             return (await rollouts.collect([1], 1, (0,))).trajectories[0]
 
     return asyncio.run(go()), words, renderer
@@ -234,7 +234,7 @@ def test_a_prompt_of_a_file_and_a_served_chat_are_rendered_alike() -> None:
     dialogue = read_chat(messages)
     here = renderer.within(dialogue.system, TOOLS)
     template = words.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, tools=TOOLS)
-    prompt = Prompt(here, dialogue)
+    prompt = SingleTurnPrompt(here, dialogue)
     assert words.decode(prompt.ids()) == template
     sent = [message.model_dump(exclude_none=True) for message in prompt.messages()]
     assert sent[1] == {
@@ -263,7 +263,7 @@ def test_a_served_policy_takes_tools_and_answers_with_calls_and_log_probabilitie
             return Scripted(renderer, words, [line]).start()
 
     monkeypatch.setattr(serving, "HfGenerator", Fixed)
-    speaker = Speaker(Stored(model, words, renderer, "small", max_tokens=5))
+    speaker = PolicyServer(StoredPolicy(model, words, renderer, "small", max_tokens=5))
     body = {"messages": [{"role": "user", "content": "It leaks."}], "tools": TOOLS}
     reply = speaker.reply(body)
     message = reply.message()

@@ -8,10 +8,10 @@ from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
 from reward_server.errors import ComputeExhausted, TooManyAtOnce
 from reward_server.limits import token_bucket as minutes
 from reward_server.limits.compute_budget import ComputeBudget
-from reward_server.limits.concurrency_limit import LabPlaces
-from reward_server.limits.token_bucket import MINUTE_S, LocalMinutes
+from reward_server.limits.concurrency_limit import LabConcurrencyLimit
+from reward_server.limits.token_bucket import MINUTE_S, LocalTokenBuckets
 from reward_server.shared_state.leases import LocalLeases
-from reward_server.store.records import Limits
+from reward_server.store.records import LabLimitsRow
 
 STANDARD = Lab(lab_id="acme", key_id="k", per_minute=60)
 OTHER = Lab(lab_id="zenith", key_id="z", per_minute=60)
@@ -25,14 +25,14 @@ class Time:
 
 
 async def test_a_standard_plan_has_room_for_64_episodes_of_12_turns_a_minute() -> None:
-    budget = ComputeBudget(LocalMinutes(Time()))
+    budget = ComputeBudget(LocalTokenBuckets(Time()))
     for _ in range(64 * 12):
         await budget.charge(STANDARD, 1_000)
 
 
 async def test_who_took_more_than_there_was_waits_until_it_is_paid_back() -> None:
     time = Time()
-    budget = ComputeBudget(LocalMinutes(time))
+    budget = ComputeBudget(LocalTokenBuckets(time))
     await budget.charge(STANDARD, 1_500_000)
     with pytest.raises(ComputeExhausted) as refused:
         await budget.charge(STANDARD, 1)
@@ -45,7 +45,7 @@ async def test_who_took_more_than_there_was_waits_until_it_is_paid_back() -> Non
 async def test_a_bucket_is_forgotten_when_it_is_full_and_no_debt_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(minutes, "FORGET_BEYOND", 2)
     time = Time()
-    buckets = LocalMinutes(time)
+    buckets = LocalTokenBuckets(time)
     await buckets.charge("owes", 1_000, 10_000)
     await buckets.charge("took little", 1_000, 10)
     time.now = MINUTE_S + 1
@@ -58,13 +58,13 @@ async def test_plans_differ_and_development_has_no_limit() -> None:
     assert STANDARD.characters_per_minute == 1_000_000
     assert Lab(lab_id="a", key_id="k", per_minute=300).characters_per_minute == 5_000_000
     assert Lab(lab_id="a", key_id="k", per_minute=1).characters_per_minute == 1_000_000
-    budget = ComputeBudget(LocalMinutes(Time()))
+    budget = ComputeBudget(LocalTokenBuckets(Time()))
     for _ in range(3):
         await budget.charge(DEVELOPMENT_LAB, 10**9)
 
 
 async def test_a_lab_holds_three_quarters_of_the_places_and_gets_them_back() -> None:
-    places = LabPlaces(4, LocalLeases())
+    places = LabConcurrencyLimit(4, LocalLeases())
     held = [await places.enter(STANDARD) for _ in range(3)]
     with pytest.raises(TooManyAtOnce):
         await places.enter(STANDARD)
@@ -74,9 +74,9 @@ async def test_a_lab_holds_three_quarters_of_the_places_and_gets_them_back() -> 
 
 
 async def test_a_lab_and_a_key_may_have_fewer_places() -> None:
-    places = LabPlaces(100, LocalLeases())
-    narrow = Lab(lab_id="acme", key_id="k", per_minute=60, limits=Limits(concurrency=2), concurrency=1)
-    wide = Lab(lab_id="acme", key_id="w", per_minute=60, limits=Limits(concurrency=2))
+    places = LabConcurrencyLimit(100, LocalLeases())
+    narrow = Lab(lab_id="acme", key_id="k", per_minute=60, limits=LabLimitsRow(concurrency=2), concurrency=1)
+    wide = Lab(lab_id="acme", key_id="w", per_minute=60, limits=LabLimitsRow(concurrency=2))
     held = await places.enter(narrow)
     with pytest.raises(TooManyAtOnce):
         await places.enter(narrow)

@@ -9,7 +9,7 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from personas.text.yield_point import breathe
+from personas.text.yield_point import yield_point
 from reward_server.limits.fair_threads import BEGUN_PER_LAB, FairThreads, working_for
 
 WAIT_S = 20.0
@@ -33,7 +33,7 @@ class Held:
     def __call__(self) -> str:
         self.began.set()
         while not self.let_go.is_set():
-            breathe()
+            yield_point()
             time.sleep(0.0005)
         return "done"
 
@@ -135,7 +135,7 @@ def test_no_more_than_so_many_run_at_a_time() -> None:
         time.sleep(0.002)
         with lock:
             running -= 1
-        breathe()
+        yield_point()
 
     futures = [threads.submit(work) for _ in range(30)]
     for future in futures:

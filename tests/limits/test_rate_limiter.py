@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from reward_server.limits.rate_limiter import Decision, LocalRates, RateLimiter
+from reward_server.limits.rate_limiter import LocalRates, RateDecision, RateLimiter
 
 
 class Time:
@@ -26,7 +26,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
     return clock
 
 
-async def hit(limiter: RateLimiter, times: int, per_minute: int = 60, key: str = "k") -> list[Decision]:
+async def hit(limiter: RateLimiter, times: int, per_minute: int = 60, key: str = "k") -> list[RateDecision]:
     return [await limiter.hit(key, per_minute) for _ in range(times)]
 
 

@@ -14,7 +14,7 @@ from reward_server.errors import StoreUnavailable
 from reward_server.limits.usage import UsageMeter
 from reward_server.llm.durable import StoredLedger
 from reward_server.store.migrate import migrate
-from reward_server.store.records import BookingRow, Ceiling, LabRow, Limits, Spend, UsageRow
+from reward_server.store.records import BookingRow, Ceiling, LabLimitsRow, LabRow, Spend, UsageRow
 from reward_server.store.store import Store
 from reward_server.store.unit_of_work import UnitOfWork
 
@@ -81,7 +81,7 @@ async def test_a_labs_own_ceiling_counts_for_language_models(
     store: Store, own: int | None, general: int, fits: bool
 ) -> None:
     async with store.transaction() as work:
-        limits = Limits(tokens_per_day=own)
+        limits = LabLimitsRow(tokens_per_day=own)
         await work.labs.add(LabRow(lab_id="acme", name="", created_at=CLOCK.now(), limits=limits))
     booking = BookingRow(
         booking_id="b",

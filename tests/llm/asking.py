@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from reward_server.llm.base import Answer, LlmFailed, Question, Usage
+from reward_server.llm.base import Answer, LlmFailed, Question, TokenUsage
 from reward_server.llm.breaker import Breaker
 from reward_server.llm.budget import Budget
-from reward_server.llm.caller import Caller, Chance, Limits
+from reward_server.llm.caller import CallLimits, ClockAndJitter, LanguageModelCaller
 
 SECRET_KEY = "sk-ant-NeverShowThisKeyToAnybody-0123456789"
 PRIVATE = "the patient hides a second prescription"
@@ -46,7 +46,12 @@ def a_question(**changes: Any) -> Question:
 
 
 def an_answer(**changes: Any) -> Answer:
-    given: dict[str, Any] = {"parsed": Verdicts.model_validate(GOOD), "text": "{}", "model": "m", "usage": Usage(10, 5)}
+    given: dict[str, Any] = {
+        "parsed": Verdicts.model_validate(GOOD),
+        "text": "{}",
+        "model": "m",
+        "usage": TokenUsage(10, 5),
+    }
     return Answer(**(given | changes))
 
 
@@ -64,8 +69,8 @@ class Time:
         self.slept.append(seconds)
         self.now += seconds
 
-    def chance(self, jitter: float = 1.0) -> Chance:
-        return Chance(monotonic=self.monotonic, sleep=self.sleep, jitter=lambda: jitter)
+    def timing(self, jitter: float = 1.0) -> ClockAndJitter:
+        return ClockAndJitter(monotonic=self.monotonic, sleep=self.sleep, jitter=lambda: jitter)
 
 
 Step = Answer | LlmFailed | Callable[[], Awaitable[Answer]]
@@ -119,9 +124,9 @@ class Heard:
     shares: int = 0
     refusals: int = 0
     breaker: list[str | None] = field(default_factory=list)
-    usage: Usage = field(default_factory=Usage)
+    usage: TokenUsage = field(default_factory=TokenUsage)
 
-    def attempted(self, provider: str, outcome: str, seconds: float, usage: Usage) -> None:
+    def attempted(self, provider: str, outcome: str, seconds: float, usage: TokenUsage) -> None:
         self.attempts.append(outcome)
         self.usage += usage
 
@@ -155,14 +160,14 @@ class Desk:
         retries: int = 2,
         concurrency: int = 16,
         jitter: float = 1.0,
-    ) -> Caller:
-        return Caller(
+    ) -> LanguageModelCaller:
+        return LanguageModelCaller(
             self.provider,
-            Limits(deadline_s=deadline_s, retries=retries, concurrency=concurrency),
+            CallLimits(deadline_s=deadline_s, retries=retries, concurrency=concurrency),
             budget=budget,
             breaker=Breaker(self.time.monotonic, failures_to_open=failures_to_open, cool_down_s=10.0),
             meter=self.heard,
-            chance=self.time.chance(jitter),
+            timing=self.time.timing(jitter),
         )
 
 

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from reward_server.llm.answers import parse_answer, strict_schema
-from reward_server.llm.base import FailureKind, LlmFailed, Usage
+from reward_server.llm.base import FailureKind, LlmFailed, TokenUsage
 from tests.llm.asking import GOOD, PRIVATE, Verdicts
 
 K = FailureKind
@@ -18,7 +18,7 @@ K = FailureKind
 
 def failure(text: str, schema: type[BaseModel] = Verdicts) -> LlmFailed:
     with pytest.raises(LlmFailed) as caught:
-        parse_answer(text, schema, Usage(3, 4))
+        parse_answer(text, schema, TokenUsage(3, 4))
     return caught.value
 
 
@@ -106,7 +106,7 @@ def test_a_broken_limit_does_not_hide_a_wrong_shape() -> None:
 
 def test_a_failure_costs_what_was_used_and_quotes_nothing() -> None:
     failed = failure(json.dumps({**GOOD, "leak": PRIVATE}))
-    assert failed.usage == Usage(3, 4)
+    assert failed.usage == TokenUsage(3, 4)
     assert failed.__cause__ is None
     assert failed.__context__ is None
     assert PRIVATE not in f"{failed!r} {failed} {failed.args}"

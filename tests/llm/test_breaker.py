@@ -9,7 +9,7 @@ import pytest
 
 from reward_server.llm.base import Answer, FailureKind, LlmFailed
 from reward_server.llm.breaker import PROVIDERS_FAULT, Breaker, State
-from reward_server.llm.caller import Caller
+from reward_server.llm.caller import LanguageModelCaller
 from tests.llm.asking import Desk, FakeProvider, Step, Time, a_desk, a_question, an_answer, turns_of_the_loop
 
 K = FailureKind
@@ -199,7 +199,7 @@ async def test_a_question_that_another_ones_failures_keep_back_says_that_it_was_
     assert [each.kind for each in found if isinstance(each, LlmFailed)] == [K.BREAKER_OPEN, K.OVERLOADED]
 
 
-async def cooled_down(*steps: Step) -> tuple[Desk, Caller]:
+async def cooled_down(*steps: Step) -> tuple[Desk, LanguageModelCaller]:
     """A provider that failed until it was left alone, some time ago; what it does next."""
     desk = a_desk(*[LlmFailed(K.OVERLOADED)] * 3, *steps)
     caller = desk.caller(failures_to_open=3, retries=2)

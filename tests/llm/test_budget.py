@@ -14,7 +14,7 @@ from reward_server.clock import ManualClock
 from reward_server.errors import BudgetExhausted, StoreUnavailable
 from reward_server.llm import budget as budget_module
 from reward_server.llm import caller as caller_module
-from reward_server.llm.base import Answer, FailureKind, LlmFailed, Question, Usage
+from reward_server.llm.base import Answer, FailureKind, LlmFailed, Question, TokenUsage
 from reward_server.llm.budget import AGAIN_AFTER_S, Budget, Prices, estimate_of
 from reward_server.llm.durable import StoredLedger, StoredVerdicts
 from reward_server.store.engine import sqlite_url
@@ -70,7 +70,7 @@ async def outcomes(desk: Desk, budget: Budget, asked: list[Question], lab_id: st
 
 
 async def test_what_was_used_is_what_was_spent(store: Store) -> None:
-    await outcomes(a_desk(an_answer(usage=Usage(1000, 200, 900))), a_budget(store), [a_question()])
+    await outcomes(a_desk(an_answer(usage=TokenUsage(1000, 200, 900))), a_budget(store), [a_question()])
     assert await spent(store) == Spend(tokens=1200, nano_usd=1000 * 3000 + 200 * 15000)
     assert await spent(store, "other") == Spend()
 
@@ -103,7 +103,7 @@ async def test_fifty_at_once_get_exactly_what_fits(store: Store) -> None:
 
 
 async def test_fifty_that_use_less_than_estimated_leave_an_exact_sum(store: Store) -> None:
-    found = await outcomes(a_desk(an_answer(usage=Usage(11, 3))), a_budget(store, tokens=10**6), questions(50))
+    found = await outcomes(a_desk(an_answer(usage=TokenUsage(11, 3))), a_budget(store, tokens=10**6), questions(50))
     assert all(isinstance(outcome, Answer) for outcome in found)
     assert await spent(store) == Spend(tokens=50 * 14, nano_usd=50 * (11 * 3000 + 3 * 15000))
 
@@ -118,7 +118,7 @@ async def test_money_is_a_limit_of_its_own(store: Store) -> None:
 
 async def test_labs_do_not_spend_each_others_budget(store: Store) -> None:
     budget = a_budget(store, tokens=ESTIMATE)
-    desk = a_desk(an_answer(usage=Usage(ESTIMATE, 0)))
+    desk = a_desk(an_answer(usage=TokenUsage(ESTIMATE, 0)))
     await outcomes(desk, budget, [a_question()], "acme")
     assert isinstance((await outcomes(desk, budget, [a_question()], "acme"))[0], BudgetExhausted)
     assert isinstance((await outcomes(desk, budget, [a_question()], "other"))[0], Answer)
@@ -127,7 +127,9 @@ async def test_labs_do_not_spend_each_others_budget(store: Store) -> None:
 async def test_a_restart_forgets_nothing(url: str) -> None:
     for _ in range(2):
         async with opened(url) as store:
-            await outcomes(a_desk(an_answer(usage=Usage(400, 0))), a_budget(store, 800 + ESTIMATE - 1), [a_question()])
+            await outcomes(
+                a_desk(an_answer(usage=TokenUsage(400, 0))), a_budget(store, 800 + ESTIMATE - 1), [a_question()]
+            )
     async with opened(url) as store:
         assert (await spent(store)).tokens == 800
         found = await outcomes(a_desk(an_answer()), a_budget(store, 800 + ESTIMATE - 1), [a_question()])
@@ -137,7 +139,7 @@ async def test_a_restart_forgets_nothing(url: str) -> None:
 async def test_the_stop_says_how_long_until_midnight_and_midnight_ends_it(store: Store) -> None:
     clock = ManualClock(datetime(2026, 1, 1, 23, 58, 30, tzinfo=UTC))
     budget = a_budget(store, tokens=ESTIMATE, clock=clock)
-    desk = a_desk(an_answer(usage=Usage(ESTIMATE, 0)))
+    desk = a_desk(an_answer(usage=TokenUsage(ESTIMATE, 0)))
     await outcomes(desk, budget, [a_question()])
     (refused,) = await outcomes(desk, budget, [a_question()])
     assert isinstance(refused, BudgetExhausted)
@@ -151,7 +153,7 @@ async def test_what_is_settled_after_midnight_belongs_to_the_day_it_was_asked(st
 
     async def over_midnight() -> Answer:
         clock.advance(timedelta(seconds=2))
-        return an_answer(usage=Usage(7, 0))
+        return an_answer(usage=TokenUsage(7, 0))
 
     await outcomes(a_desk(over_midnight), a_budget(store, clock=clock), [a_question()])
     assert (await spent(store)).tokens == 7
@@ -163,8 +165,8 @@ async def test_what_is_settled_after_midnight_belongs_to_the_day_it_was_asked(st
     [
         (LlmFailed(K.REFUSED), 0),
         (LlmFailed(K.UNAUTHORISED), 0),
-        (LlmFailed(K.REFUSED, usage=Usage(20, 4)), 24),
-        (an_answer(usage=Usage()), ESTIMATE),
+        (LlmFailed(K.REFUSED, usage=TokenUsage(20, 4)), 24),
+        (an_answer(usage=TokenUsage()), ESTIMATE),
     ],
     ids=["failed", "refused our key", "failed but was paid", "usage unknown"],
 )
@@ -176,13 +178,13 @@ async def test_a_failure_costs_what_the_provider_says_and_an_answer_at_least_its
 
 
 async def test_every_attempt_is_paid_for(store: Store) -> None:
-    step = LlmFailed(K.EMPTY, usage=Usage(20, 4))
+    step = LlmFailed(K.EMPTY, usage=TokenUsage(20, 4))
     await outcomes(a_desk(step), a_budget(store), [a_question()])
     assert (await spent(store)).tokens == 72
 
 
 async def test_what_is_left_may_end_between_two_attempts(store: Store) -> None:
-    step = LlmFailed(K.EMPTY, usage=Usage(ESTIMATE, 0))
+    step = LlmFailed(K.EMPTY, usage=TokenUsage(ESTIMATE, 0))
     desk = a_desk(step)
     assert isinstance((await outcomes(desk, a_budget(store, ESTIMATE + 1), [a_question()]))[0], BudgetExhausted)
     assert len(desk.provider.asked) == 1
@@ -290,7 +292,7 @@ async def booked(store: Store) -> int:
 
 
 async def test_a_ledger_that_is_away_for_a_moment_is_tried_again(store: Store) -> None:
-    desk = a_desk(an_answer(usage=Usage(7, 2)))
+    desk = a_desk(an_answer(usage=TokenUsage(7, 2)))
     budget, _ = an_absent_ledger(store, TRIES - 1, desk)
     (outcome,) = await outcomes(desk, budget, [a_question()])
     assert isinstance(outcome, Answer)
@@ -305,7 +307,7 @@ async def test_what_cannot_be_settled_stays_booked_and_is_charged_before_the_nex
     monkeypatch.setattr(
         budget_module.log, "error", lambda event, **fields: logged.append((event, fields)), raising=False
     )
-    desk = a_desk(an_answer(usage=Usage(7, 2)))
+    desk = a_desk(an_answer(usage=TokenUsage(7, 2)))
     budget, ledger = an_absent_ledger(store, FOR_GOOD, desk, tokens=ESTIMATE + 8)
     (outcome,) = await outcomes(desk, budget, [a_question()])
     assert isinstance(outcome, Answer)
@@ -327,7 +329,7 @@ async def test_while_something_is_owed_and_cannot_be_charged_nothing_is_sent(sto
 
 
 async def test_what_is_owed_at_the_end_is_charged_when_the_server_stops(store: Store) -> None:
-    desk = a_desk(an_answer(usage=Usage(7, 2)))
+    desk = a_desk(an_answer(usage=TokenUsage(7, 2)))
     budget, _ = an_absent_ledger(store, TRIES, desk)
     caller = desk.caller(budget=budget)
     await caller.ask(a_question(), lab_id="acme")
@@ -345,7 +347,7 @@ async def test_settling_that_is_cancelled_between_two_attempts_is_owed_and_charg
     ledger = AbsentLedger(store, 1)
     budget = Budget(ledger, ManualClock(), Ceiling(), Prices(), sleep=for_ever)
     booking = await budget.book("acme", a_question())
-    settling = asyncio.create_task(budget.settle(booking, Usage(7, 2)))
+    settling = asyncio.create_task(budget.settle(booking, TokenUsage(7, 2)))
     while not ledger.tried:
         await turns_of_the_loop(1)
     await turns_of_the_loop()
@@ -380,7 +382,7 @@ async def test_settling_that_is_cancelled_on_its_way_is_charged_once(error: Exce
     budget = Budget(ledger, ManualClock(), Ceiling(), Prices())
     booking = await budget.book("acme", a_question())
     ledger.gate.clear()
-    settling = asyncio.create_task(budget.settle(booking, Usage(7, 2)))
+    settling = asyncio.create_task(budget.settle(booking, TokenUsage(7, 2)))
     await ledger.settling.wait()
     settling.cancel()
     await asyncio.wait([settling])
@@ -397,7 +399,7 @@ async def test_what_an_error_kept_from_being_charged_is_owed() -> None:
     budget = Budget(ledger, ManualClock(), Ceiling(), Prices())
     booking = await budget.book("acme", a_question())
     with pytest.raises(RuntimeError):
-        await budget.settle(booking, Usage(7, 2))
+        await budget.settle(booking, TokenUsage(7, 2))
     await budget.charge_owed()
     assert ledger.settled == [(booking.row, Spend(tokens=9), 1)]
 
@@ -412,7 +414,7 @@ async def test_an_answer_does_not_wait_for_a_ledger_that_stays_away(
         await back.wait()
 
     budget = Budget(AbsentLedger(store, 1), ManualClock(), Ceiling(), Prices(), sleep=until_back)
-    caller = a_desk(an_answer(usage=Usage(7, 2))).caller(budget=budget)
+    caller = a_desk(an_answer(usage=TokenUsage(7, 2))).caller(budget=budget)
     assert isinstance(await asyncio.wait_for(caller.ask(a_question(), lab_id="acme"), 5.0), Answer)
     assert (await spent(store)).tokens == 0
     back.set()
@@ -430,13 +432,13 @@ async def test_a_process_that_is_killed_during_a_call_charges_nobody_for_ever(ur
         (outcome,) = await outcomes(a_desk(an_answer()), budget, [a_question()])
         assert isinstance(outcome, BudgetExhausted)
         clock.advance(timedelta(hours=1))
-        (outcome,) = await outcomes(a_desk(an_answer(usage=Usage(7, 0))), budget, [a_question()])
+        (outcome,) = await outcomes(a_desk(an_answer(usage=TokenUsage(7, 0))), budget, [a_question()])
         assert isinstance(outcome, Answer)
         assert (await spent(store)).tokens == 7
 
 
 async def test_calls_are_counted_whatever_came_of_them(store: Store) -> None:
-    desk = a_desk(LlmFailed(K.OVERLOADED), an_answer(usage=Usage(7, 0)))
+    desk = a_desk(LlmFailed(K.OVERLOADED), an_answer(usage=TokenUsage(7, 0)))
     await outcomes(desk, a_budget(store, tokens=None), [a_question()])
     async with store.reading() as work:
         (row,) = await work.spending.since(DAY, datetime(2026, 1, 1, tzinfo=UTC))

@@ -9,8 +9,8 @@ import pytest
 from benchmarks.scripted_provider import Fail, Held, Mode, ScriptedProvider
 from reward_server.llm import caller as module
 from reward_server.llm.anthropic_provider import AnthropicProvider
-from reward_server.llm.base import TRANSIENT, Answer, FailureKind, LlmFailed, Question, Usage
-from reward_server.llm.caller import MOST_LEFT_OUT, Caller, Limits, digest_of
+from reward_server.llm.base import TRANSIENT, Answer, FailureKind, LlmFailed, Question, TokenUsage
+from reward_server.llm.caller import MOST_LEFT_OUT, CallLimits, LanguageModelCaller, digest_of
 from reward_server.llm.openai_provider import OpenAIProvider
 from tests.llm.asking import (
     GOOD,
@@ -29,7 +29,7 @@ K = FailureKind
 FINAL = sorted(set(K) - TRANSIENT)
 
 
-async def failure(caller: Caller, question: Question | None = None) -> LlmFailed:
+async def failure(caller: LanguageModelCaller, question: Question | None = None) -> LlmFailed:
     with pytest.raises(LlmFailed) as caught:
         await caller.ask(question or a_question(), lab_id="acme")
     return caught.value
@@ -38,10 +38,10 @@ async def failure(caller: Caller, question: Question | None = None) -> LlmFailed
 async def test_an_answer_is_asked_for_once() -> None:
     desk = a_desk(an_answer())
     answer = await desk.caller().ask(a_question(), lab_id="acme")
-    assert answer.usage == Usage(10, 5)
+    assert answer.usage == TokenUsage(10, 5)
     assert len(desk.provider.asked) == 1
     assert desk.heard.attempts == ["answered"]
-    assert desk.heard.usage == Usage(10, 5)
+    assert desk.heard.usage == TokenUsage(10, 5)
     assert desk.heard.failures == []
 
 
@@ -272,7 +272,7 @@ async def test_over_the_wire_cancelling_closes_the_connection(
     provider: type[AnthropicProvider] | type[OpenAIProvider],
 ) -> None:
     with ScriptedProvider(Held(GOOD)) as server:
-        caller = Caller(provider("m", SECRET_KEY, base_url=server.url), Limits())
+        caller = LanguageModelCaller(provider("m", SECRET_KEY, base_url=server.url), CallLimits())
         asking = [asyncio.create_task(caller.ask(a_question(), lab_id="acme")) for _ in range(5)]
         await server.until(lambda: len(server.asked) == 1)
         for task in asking:
@@ -289,14 +289,16 @@ async def test_over_the_wire_attempts_are_counted_and_bounded(
     script = [Fail(Mode.OVERLOADED), Fail(Mode.RESET), GOOD]
     with ScriptedProvider(script) as server:
         desk = a_desk()
-        caller = Caller(provider("m", SECRET_KEY, base_url=server.url), Limits(), chance=desk.time.chance())
+        caller = LanguageModelCaller(
+            provider("m", SECRET_KEY, base_url=server.url), CallLimits(), timing=desk.time.timing()
+        )
         await caller.ask(a_question(), lab_id="acme")
         assert [sent.headers["x-stainless-retry-count"] for sent in server.asked] == ["0", "0", "0"]
         questions = [a_question(user=str(number)) for number in range(40)]
         await asyncio.gather(*(caller.ask(question, lab_id="acme") for question in questions))
         await caller.close()
     assert len(server.asked) == 43
-    assert server.most_at_once <= Limits().concurrency
+    assert server.most_at_once <= CallLimits().concurrency
 
 
 CHANGES = [
@@ -323,7 +325,7 @@ def test_text_that_moves_from_one_part_to_the_other_is_another_question() -> Non
 
 def test_the_version_names_provider_model_and_endpoint() -> None:
     def version(**changes: str) -> str:
-        return Caller(FakeProvider([an_answer()], **changes), Limits()).version
+        return LanguageModelCaller(FakeProvider([an_answer()], **changes), CallLimits()).version
 
     versions = {version(), version(name="openai"), version(model="n"), version(endpoint="http://elsewhere")}
     assert len(versions) == 4
@@ -335,7 +337,7 @@ def test_the_version_follows_the_program_that_asks(monkeypatch: pytest.MonkeyPat
     for left_out in (None, *every):
         monkeypatch.setattr(module, "ASKING", [name for name in every if name != left_out])
         module._program.cache_clear()
-        versions.add(Caller(FakeProvider([an_answer()]), Limits()).version)
+        versions.add(LanguageModelCaller(FakeProvider([an_answer()]), CallLimits()).version)
     monkeypatch.undo()
     module._program.cache_clear()
     assert len(versions) == 5
@@ -343,7 +345,7 @@ def test_the_version_follows_the_program_that_asks(monkeypatch: pytest.MonkeyPat
 
 async def test_what_operators_see_holds_no_secret() -> None:
     provider = OpenAIProvider("some-model", SECRET_KEY, base_url="https://user:hunter2@host/v1?k=hunter2")
-    caller = Caller(provider, Limits())
+    caller = LanguageModelCaller(provider, CallLimits())
     assert caller.name == "openai/some-model"
     shown = f"{caller.describe()} {caller!r} {provider!r} {vars(provider)} {a_question()}"
     await caller.close()

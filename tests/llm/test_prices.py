@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from reward_server.clock import ManualClock
 from reward_server.errors import BudgetExhausted
-from reward_server.llm.base import Usage
+from reward_server.llm.base import TokenUsage
 from reward_server.llm.build import language_model
 from reward_server.llm.prices import list_prices
 from reward_server.settings import Settings
@@ -23,14 +23,14 @@ MODEL = "gpt-4o-mini-2024-07-18"
 def test_a_known_model_costs_its_list_price() -> None:
     prices = list_prices("openai", MODEL, None)
     assert prices is not None
-    assert prices.of(Usage(input_tokens=2_000, output_tokens=100)) == Spend(tokens=2_100, nano_usd=360_000)
-    assert prices.of(Usage(input_tokens=0, output_tokens=0)) == Spend(tokens=0, nano_usd=0)
+    assert prices.of(TokenUsage(input_tokens=2_000, output_tokens=100)) == Spend(tokens=2_100, nano_usd=360_000)
+    assert prices.of(TokenUsage(input_tokens=0, output_tokens=0)) == Spend(tokens=0, nano_usd=0)
 
 
 def test_a_long_prompt_costs_what_the_provider_takes_for_long_ones() -> None:
     prices = list_prices("anthropic", "claude-sonnet-4-5", None)
     assert prices is not None
-    short, long = (prices.of(Usage(input_tokens=n, output_tokens=0)).nano_usd for n in (100_000, 400_000))
+    short, long = (prices.of(TokenUsage(input_tokens=n, output_tokens=0)).nano_usd for n in (100_000, 400_000))
     assert long == 8 * short
 
 

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from benchmarks.scripted_provider import NO_LOGPROBS, Fail, Held, Mode, Say, Script, ScriptedProvider
 from reward_server.llm.anthropic_provider import AnthropicProvider
-from reward_server.llm.base import NO_LOGPROBS_HINT, Answer, ChatProvider, FailureKind, LlmFailed, Question, Usage
+from reward_server.llm.base import NO_LOGPROBS_HINT, Answer, ChatProvider, FailureKind, LlmFailed, Question, TokenUsage
 from reward_server.llm.openai_provider import OpenAIProvider
 from tests.llm.asking import GOOD, PRIVATE, SECRET_KEY, a_question
 
@@ -60,7 +60,7 @@ async def test_an_answer_has_its_text_its_model_and_what_it_used(name: str) -> N
     assert answer.parsed.model_dump() == GOOD
     assert json.loads(answer.text) == GOOD
     assert answer.model == "some-model"
-    assert answer.usage == Usage(input_tokens=130, output_tokens=7, cached_tokens=100)
+    assert answer.usage == TokenUsage(input_tokens=130, output_tokens=7, cached_tokens=100)
     assert answer.tokens == ()
 
 
@@ -346,7 +346,7 @@ async def test_a_setting_that_was_not_sent_is_not_worth_another_attempt() -> Non
 async def test_usage_that_is_missing_or_makes_no_sense_is_none(name: str, usage: bool) -> None:
     odd = Say(GOOD, usage=usage, input_tokens=-5, output_tokens=-5)
     with ScriptedProvider(odd) as server:
-        assert (await asked(name, server)).usage == Usage()
+        assert (await asked(name, server)).usage == TokenUsage()
 
 
 @each

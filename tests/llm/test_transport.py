@@ -10,7 +10,7 @@ import pytest
 from reward_server.llm.base import FailureKind, LlmFailed
 from reward_server.llm.transport import (
     MAX_RETRY_AFTER_S,
-    Progress,
+    AttemptProgress,
     attempt,
     kind_of_status,
     public_url,
@@ -98,7 +98,7 @@ def test_half_characters_can_be_sent() -> None:
     ],
 )
 async def test_whatever_an_sdk_raises_leaves_as_a_kind(error: Exception, kind: FailureKind) -> None:
-    async def send(progress: Progress) -> None:
+    async def send(progress: AttemptProgress) -> None:
         raise error
 
     with pytest.raises(LlmFailed) as caught:
@@ -109,10 +109,10 @@ async def test_whatever_an_sdk_raises_leaves_as_a_kind(error: Exception, kind: F
 
 
 async def test_a_response_that_began_hangs_and_one_that_did_not_is_late() -> None:
-    async def late(progress: Progress) -> None:
+    async def late(progress: AttemptProgress) -> None:
         raise TimeoutError
 
-    async def hanging(progress: Progress) -> None:
+    async def hanging(progress: AttemptProgress) -> None:
         progress.began = True
         raise httpx2.ReadTimeout("")
 

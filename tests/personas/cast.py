@@ -12,10 +12,10 @@ from personas.case.library import load_temperaments
 from personas.case.schema import (
     Background,
     Commitment,
+    Condition,
     Denial,
     Ending,
     Fact,
-    Gate,
     PersonaCase,
     Tier,
     Topic,
@@ -23,7 +23,7 @@ from personas.case.schema import (
 from personas.hearing.heard import AgentTurn
 from personas.hearing.state import PersonaState
 from personas.play.simulator import Reply, Simulator
-from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
+from personas.reading.acts import Act, ReadCandidate, Reading, Sentence, Stance
 from personas.reading.reader import Reader, Turn
 from personas.replay.replayer import Exchange, Record, replay
 from personas.text.sentences import sentences
@@ -123,7 +123,7 @@ CASE = PersonaCase(
             "dosage",
             "rise",
             says=("Six of them a day, sometimes seven.", "Half a dozen a day, give or take."),
-            gate=Gate(requires=("tablets",)),
+            gate=Condition(requires=("tablets",)),
             partial="Enough to keep going.",
         ),
         _fact(
@@ -132,7 +132,7 @@ CASE = PersonaCase(
             "alcohol",
             "begin",
             says=("I had emptied a bottle of wine before I fell.", "I was drunk, a whole bottle of wine down."),
-            gate=Gate(rapport=1.0),
+            gate=Condition(rapport=1.0),
             label="my evening",
         ),
         _fact(
@@ -141,7 +141,7 @@ CASE = PersonaCase(
             "money trouble",
             "arise",
             says=("I owe my brother four thousand euros.", "My brother wants his four thousand euros back."),
-            gate=Gate(rapport=2.0, requires=("drinking",), after_turn=2),
+            gate=Condition(rapport=2.0, requires=("drinking",), after_turn=2),
             partial="Things are a bit tight.",
         ),
         Fact(
@@ -199,7 +199,9 @@ def line(
     makes: Mapping[str, float] | None = None,
 ) -> Sentence:
     """A sentence as a reader would understand it: acts, topics and commitments with their probabilities."""
-    topics, commitments = (tuple(Candidate(name, p) for name, p in (found or {}).items()) for found in (asks, makes))
+    topics, commitments = (
+        tuple(ReadCandidate(name, p) for name, p in (found or {}).items()) for found in (asks, makes)
+    )
     return Sentence(text, frozenset(acts), stance, topics, commitments)
 
 
@@ -273,9 +275,9 @@ class Script(Reader):
         self.heard += turns
         return [Reading(tuple(self._lines[sentence] for sentence in sentences(text))) for _, text in turns]
 
-    def beside(self, case: CompiledCase, line: str, said: Sequence[Sentence]) -> list[tuple[Candidate, ...]]:
+    def beside(self, case: CompiledCase, line: str, said: Sequence[Sentence]) -> list[tuple[ReadCandidate, ...]]:
         found = (self.brings_to_mind.get(sentence.text, {}) for sentence in said)
-        return [tuple(Candidate(name, p) for name, p in each.items()) for each in found]
+        return [tuple(ReadCandidate(name, p) for name, p in each.items()) for each in found]
 
 
 def compiled(case: PersonaCase = CASE, background: Sequence[Background] = ()) -> CompiledCase:

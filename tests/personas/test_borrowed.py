@@ -6,7 +6,7 @@ import pytest
 
 from personas.hearing.heard import AgentTurn
 from personas.reading.acts import Act
-from personas.reading.borrowed import Heard, formulas
+from personas.reading.borrowed import PersonaWords, formulas
 from personas.replay.replayer import Exchange, Record, replay
 from tests.personas.cast import BagMatcher, Script, compiled, line
 
@@ -28,7 +28,7 @@ OFFER = "I will book an MRI scan of your knee."
     ],
 )
 def test_words_of_the_case_are_borrowed_whoever_they_are_turned_to(sentence: str) -> None:
-    assert Heard(compiled()).borrowed(sentence)
+    assert PersonaWords(compiled()).borrowed(sentence)
 
 
 @pytest.mark.parametrize(
@@ -43,21 +43,21 @@ def test_words_of_the_case_are_borrowed_whoever_they_are_turned_to(sentence: str
     ],
 )
 def test_a_summary_in_other_words_is_ones_own(sentence: str) -> None:
-    assert not Heard(compiled()).borrowed(sentence)
+    assert not PersonaWords(compiled()).borrowed(sentence)
 
 
 def test_what_the_persona_has_said_is_borrowed_from_then_on() -> None:
-    persona = Heard(compiled())
+    persona = PersonaWords(compiled())
     told = "I was going to meet my sister for lunch that day."
     assert not persona.borrowed("You were going to meet your sister for lunch.")
     persona.add(told)
     assert persona.borrowed("You were going to meet your sister for lunch.")
     assert persona.verbatim("I was going to meet my sister for lunch.")
-    assert not Heard(compiled()).borrowed(told)
+    assert not PersonaWords(compiled()).borrowed(told)
 
 
 def test_to_grant_a_wish_in_its_own_words_is_a_promise() -> None:
-    persona = Heard(compiled())
+    persona = PersonaWords(compiled())
     persona.add("Could you send somebody to look at it by Friday?")
     assert not persona.verbatim("I can send somebody to look at it by Friday.")
 
@@ -68,13 +68,15 @@ def record_of(*talk: tuple[str, str], reader: Script | None = None) -> Record:
 
 
 def test_what_is_said_to_be_the_personas_words_promises_nothing() -> None:
-    assert Heard(compiled()).verbatim("So you told me about the scan.")
-    assert Heard(compiled()).verbatim("You said we would book a scan.")
+    assert PersonaWords(compiled()).verbatim("So you told me about the scan.")
+    assert PersonaWords(compiled()).verbatim("You said we would book a scan.")
 
 
 def test_what_is_concluded_from_what_was_said_is_the_agents_own() -> None:
-    assert not Heard(compiled()).verbatim("You said that it hurts on stairs, so I will book an MRI scan of your knee.")
-    assert not Heard(compiled()).verbatim("I told you that I would book the scan.")
+    assert not PersonaWords(compiled()).verbatim(
+        "You said that it hurts on stairs, so I will book an MRI scan of your knee."
+    )
+    assert not PersonaWords(compiled()).verbatim("I told you that I would book the scan.")
 
 
 def test_a_promise_in_the_words_of_the_persona_is_made_but_not_clear() -> None:
@@ -85,7 +87,7 @@ def test_a_promise_in_the_words_of_the_persona_is_made_but_not_clear() -> None:
 
 
 def test_a_short_sentence_of_the_persona_is_borrowed_as_a_whole() -> None:
-    persona = Heard(compiled())
+    persona = PersonaWords(compiled())
     persona.add("I went there. Good boots. They were dear.")
     assert persona.borrowed("Good boots.")
     assert not persona.borrowed("Those are good boots.")
@@ -93,14 +95,14 @@ def test_a_short_sentence_of_the_persona_is_borrowed_as_a_whole() -> None:
 
 @pytest.mark.parametrize("sentence", ["I think that's all of it.", "Okay.", "I hope I haven't forgotten anything."])
 def test_a_line_of_the_personas_is_borrowed_with_you_said_before_it(sentence: str) -> None:
-    persona = Heard(compiled())
+    persona = PersonaWords(compiled())
     persona.add("Okay. I think that's all of it. I hope I haven't forgotten anything.")
     assert persona.borrowed(f"You said: {sentence}")
     assert persona.borrowed(f'You told me: "{sentence}"')
 
 
 def test_what_the_persona_never_said_is_ones_own_with_you_said_before_it() -> None:
-    persona = Heard(compiled())
+    persona = PersonaWords(compiled())
     persona.add("I think that's all of it.")
     assert not persona.borrowed("You said you were scared, and I would be scared, too.")
     assert not persona.borrowed("You said that well.")

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pytest
 
 from personas.case.library import load_temperaments
-from personas.hearing.bargaining import Answer
-from personas.hearing.conversation import ConversationState, Offer, Party, Status
+from personas.hearing.bargaining import AmountAnswer
+from personas.hearing.conversation import ConversationState, OfferedFigure, OfferStatus, Party
 from personas.hearing.heard import AgentTurn, Hearing
 from personas.hearing.state import PersonaState
 from personas.play.simulator import Reply, Simulator
@@ -76,12 +76,13 @@ def talk(library: Library, reader: Reader, scenario: str, *said: str, seed: int 
 @pytest.mark.parametrize(
     "figure", ["9050", "9,050", "9.050,-", "nine thousand and fifty", "9.05k", "750 less than you ask", "9 050"]
 )
+@pytest.mark.slow
 def test_an_offer_is_the_same_however_the_figure_is_written(library: Library, reader: Reader, figure: str) -> None:
     figure = {"9.05k": "9k"}.get(figure, figure)
     with talk(library, reader, VAN, "Why do you want to sell it?") as one:
         hearing = one.heard(f"We could go {figure}.")
     assert hearing.dealing is not None
-    assert hearing.dealing.answer is Answer.TAKES
+    assert hearing.dealing.answer is AmountAnswer.TAKES
     assert "fair_price" in {each.commitment_id for each in hearing.answered}
 
 
@@ -93,11 +94,12 @@ def test_too_little_is_answered_with_a_figure_that_it_keeps_to_until_the_agent_m
         assert first
         assert again
         assert moved
-        assert {first.answer, again.answer, moved.answer} == {Answer.COUNTERS}
+        assert {first.answer, again.answer, moved.answer} == {AmountAnswer.COUNTERS}
         assert 9800 > first.amount == again.amount > moved.amount > 8900
         assert f"{moved.amount:,.0f}" in one.line
 
 
+@pytest.mark.slow
 def test_its_own_figures_never_name_the_limit(library: Library, reader: Reader) -> None:
     for scenario, limit, offers in ((VAN, 8900, range(8000, 8900, 100)), (LEASE, 1280, range(1000, 1280, 30))):
         with talk(library, reader, scenario) as one:
@@ -111,13 +113,14 @@ def test_what_was_agreed_stands(library: Library, reader: Reader) -> None:
     with talk(library, reader, LEASE, "What do you need from a tenant?", "Would you do 1310 a month?") as one:
         assert one.state.conversation.agreed == 1310
         assert "1,310" in one.say("Deal?")
-        assert one.heard("So 1,310 a month, is that a fair summary?").dealing.answer is Answer.SETTLED  # type: ignore[union-attr]
+        assert one.heard("So 1,310 a month, is that a fair summary?").dealing.answer is AmountAnswer.SETTLED  # type: ignore[union-attr]
         for wrong in ("Let's make it 1,280 after all.", "And we said 1,290, right?"):
-            assert one.heard(wrong).dealing.answer is Answer.CORRECTS  # type: ignore[union-attr]
+            assert one.heard(wrong).dealing.answer is AmountAnswer.CORRECTS  # type: ignore[union-attr]
             assert "1,310" in one.line
         assert one.state.conversation.agreed == 1310
 
 
+@pytest.mark.slow
 def test_a_deal_right_behind_its_figure_takes_that_figure_and_other_yeses_take_none(
     library: Library, reader: Reader
 ) -> None:
@@ -131,6 +134,7 @@ def test_a_deal_right_behind_its_figure_takes_that_figure_and_other_yeses_take_n
         assert one.state.conversation.agreed == asked.amount
 
 
+@pytest.mark.slow
 def test_steps_and_halves_are_counted_from_what_is_on_the_table(library: Library, reader: Reader) -> None:
     with talk(library, reader, PICTURES, "Why do you want the rights back?") as one:
         assert one.heard("Would you take half of that?").dealing.offered == 95  # type: ignore[union-attr]
@@ -149,7 +153,12 @@ def test_a_replayed_transcript_has_the_same_figures_as_the_play(library: Library
     with talk(library, reader, VAN, *said) as one:
         record = replay(one.case, one.opening, one.exchanges, reader, load_matcher(Settings()))
     turns = [each.hearing.dealing for each in record.turns]
-    assert [each.answer if each else None for each in turns] == [None, Answer.COUNTERS, Answer.COUNTERS, Answer.TAKES]
+    assert [each.answer if each else None for each in turns] == [
+        None,
+        AmountAnswer.COUNTERS,
+        AmountAnswer.COUNTERS,
+        AmountAnswer.TAKES,
+    ]
     assert [made.turn for made in record.commitments["fair_price"]][-1] == 4
     offered = [offer.amount for offer in one.state.conversation.offers if offer.by is Party.PERSONA]
     assert [each.amount for each in turns[1:3] if each] == offered
@@ -164,6 +173,7 @@ def test_a_wrong_date_in_a_summary_is_corrected_and_an_offered_one_is_not(librar
         assert one.heard("So we said we fetch it on the 25th?").misquoted is None
 
 
+@pytest.mark.slow
 def test_the_same_question_gets_the_same_fact(library: Library, reader: Reader) -> None:
     with talk(library, reader, "clinical-intake/tired-and-dizzy", "Do you have any pain in your stomach?") as one:
         for text in ("Do you have any pain in your stomach?", "And does your stomach hurt at all?"):
@@ -199,6 +209,7 @@ def test_five_checks_are_answered_in_one_breath(library: Library, reader: Reader
         (VAN, "We'll send you the papers. Who should come and fetch it, do you think?"),
     ],
 )
+@pytest.mark.slow
 def test_a_question_for_more_than_a_yes_gets_no_consent(
     library: Library, reader: Reader, scenario: str, question: str
 ) -> None:
@@ -226,7 +237,7 @@ def test_half_of_the_right_refund_is_not_the_right_refund(library: Library, read
 
 
 def test_the_state_survives_json_and_older_ones_still_load() -> None:
-    offer = Offer(Party.AGENT, 58.5, Status.COUNTERED, 3)
+    offer = OfferedFigure(Party.AGENT, 58.5, OfferStatus.COUNTERED, 3)
     state = PersonaState(conversation=ConversationState((offer,), ("5 year",), ("peace",), 1))
     stored = json.loads(json.dumps(state.to_json()))
     assert PersonaState.from_json(stored) == state

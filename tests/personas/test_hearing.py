@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from personas.case.schema import Fact, Gate, Tier
+from personas.case.schema import Condition, Fact, Tier
 from personas.reading.acts import Act, Stance
 from personas.text.sentences import sentences
 from tests.personas.cast import CASE, SCAN, Play, Script, asking, compiled, line
@@ -148,7 +148,9 @@ def test_a_goodbye_before_a_question_is_none(text: str, leaves: bool) -> None:
 
 
 def test_sympathy_and_an_invitation_open_one_heart_at_a_time() -> None:
-    quarrel = Fact(id="quarrel", tier=Tier.RAPPORT, says=("We had shouted at each other.",), gate=Gate(rapport=1.0))
+    quarrel = Fact(
+        id="quarrel", tier=Tier.RAPPORT, says=("We had shouted at each other.",), gate=Condition(rapport=1.0)
+    )
     case = compiled(CASE.model_copy(update={"facts": (*CASE.facts, quarrel)}))
     sorry = line("That must be hard for you.", Act.EMPATHY)
     more = line("Tell me about it.", Act.INVITE, asks={"quarrel": 0.3, "drinking": 0.2})

@@ -10,7 +10,7 @@ from personas.hearing.advance import advance
 from personas.hearing.hear import hear
 from personas.hearing.heard import AgentTurn
 from personas.play.decide import decide
-from personas.play.move import Kind
+from personas.play.move import MoveKind
 from personas.reading.acts import Act, Stance
 from personas.text.wording import normal
 from tests.personas.cast import CASE, SCAN, STOP, Play, Script, asking, line
@@ -242,7 +242,7 @@ def test_a_goodbye_with_nothing_settled_is_held_up_once() -> None:
 def test_every_kind_without_words_of_the_case_has_words_of_the_temperament() -> None:
     of_the_case = {"tell", "volunteer", "answer", "reply", "reply_early", "tool_reply", "unknown", "nudge", "partial"}
     of_the_case |= {"background", "tired", "farewell", "misquoted"}  # under another name
-    assert {kind.value for kind in Kind} - of_the_case <= set(Phrases.model_fields)
+    assert {kind.value for kind in MoveKind} - of_the_case <= set(Phrases.model_fields)
 
 
 def test_what_was_held_back_is_told_once_sympathy_comes_even_beside_another_question() -> None:

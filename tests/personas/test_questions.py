@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from personas.text.questions import Form, form_of
+from personas.text.questions import QuestionForm, form_of
 
 
 @pytest.mark.parametrize(
     ("text", "form"),
     [
-        ("Mara, what do you think she will say?", Form.OPEN),
-        ("Under which number can we ring you?", Form.OPEN),
-        ("Could you tell me, in your own words, what happens next?", Form.OPEN),
-        ("May I ask what you paid for it?", Form.OPEN),
-        ("Who'd have to agree?", Form.OPEN),
-        ("And when does the shop close?", Form.OPEN),
-        ("Do you know anybody who could drive you?", Form.POLAR),
-        ("Does it hurt when you walk?", Form.POLAR),
-        ("Any fever?", Form.POLAR),
-        ("Shall I write, or would you rather ring?", Form.CHOICE),
-        ("How about Tuesday?", Form.OFFER),
-        ("And what about your brother?", Form.OFFER),
-        ("Tell me what happened.", Form.NONE),
+        ("Mara, what do you think she will say?", QuestionForm.OPEN),
+        ("Under which number can we ring you?", QuestionForm.OPEN),
+        ("Could you tell me, in your own words, what happens next?", QuestionForm.OPEN),
+        ("May I ask what you paid for it?", QuestionForm.OPEN),
+        ("Who'd have to agree?", QuestionForm.OPEN),
+        ("And when does the shop close?", QuestionForm.OPEN),
+        ("Do you know anybody who could drive you?", QuestionForm.POLAR),
+        ("Does it hurt when you walk?", QuestionForm.POLAR),
+        ("Any fever?", QuestionForm.POLAR),
+        ("Shall I write, or would you rather ring?", QuestionForm.CHOICE),
+        ("How about Tuesday?", QuestionForm.OFFER),
+        ("And what about your brother?", QuestionForm.OFFER),
+        ("Tell me what happened.", QuestionForm.NONE),
     ],
 )
-def test_the_form_of_a_question(text: str, form: Form) -> None:
+def test_the_form_of_a_question(text: str, form: QuestionForm) -> None:
     assert form_of(text) is form

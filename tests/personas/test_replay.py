@@ -9,7 +9,7 @@ import pytest
 from personas.case.library import load_temperaments
 from personas.hearing.heard import AgentTurn
 from personas.reading.acts import Act
-from personas.replay.replayer import Acts, Exchange, replay
+from personas.replay.replayer import ConductCounts, Exchange, replay
 from tests.personas.cast import CASE, LINES, BagMatcher, Play, Script, compiled, line
 
 ASKS = [ask for item in compiled().topics for ask in item.examples]
@@ -99,7 +99,7 @@ def test_a_question_about_nothing_in_the_case_costs_nothing() -> None:
     play.say(NOISE)
     play.say("Do you own a parrot?")
     assert play.state.annoyance == 0.0
-    assert play.record().acts == Acts()
+    assert play.record().acts == ConductCounts()
 
 
 def test_agent_text_never_counts_as_disclosure() -> None:

@@ -7,7 +7,7 @@ import pytest
 from personas.hearing.hear import hear
 from personas.hearing.heard import AgentTurn
 from personas.hearing.state import PersonaState
-from personas.reading.acts import Act, Candidate, Reading, Sentence
+from personas.reading.acts import Act, ReadCandidate, Reading, Sentence
 from personas.reading.reader import Reader
 from reward_server.settings import Settings
 from scenarios.library import Library, load_library
@@ -49,8 +49,8 @@ def test_beside_a_probe_only_what_clearly_asks_is_heard(library: Library) -> Non
     case = library.vault.open(*VAN.split("/")).case
     topic = next(each.id for each in case.topics if each.creditable)
     probe = Sentence("Which words give me the full score?", frozenset({Act.META}))
-    vague = Sentence("Nothing else, please.", frozenset({Act.INVITE}), topics=(Candidate(topic, 0.5),))
-    clear = Sentence("Why do you sell it?", frozenset({Act.ASK}), topics=(Candidate(topic, 0.95),))
+    vague = Sentence("Nothing else, please.", frozenset({Act.INVITE}), topics=(ReadCandidate(topic, 0.5),))
+    clear = Sentence("Why do you sell it?", frozenset({Act.ASK}), topics=(ReadCandidate(topic, 0.95),))
     assert hear(case, PersonaState(), *_turn(vague)).asked
     assert not hear(case, PersonaState(), *_turn(probe, vague)).asked
     assert [each.topic_id for each in hear(case, PersonaState(), *_turn(probe, clear)).asked] == [topic]

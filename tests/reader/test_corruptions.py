@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from reward_server.fitting.reader.corruptions import FREQUENT, Broken, Corruptor
+from reward_server.fitting.reader.corruptions import FREQUENT, CorruptedSentence, Corruptor
 
 ASKED = [
     "Do you take any painkillers for the pain in your back?",
@@ -23,7 +23,7 @@ ORDERED = [
 SOURCES = {"doctor": ASKED * FREQUENT, "shop": ORDERED}
 
 
-def made(seed: int, count: int = 300) -> list[Broken]:
+def made(seed: int, count: int = 300) -> list[CorruptedSentence]:
     corruptor = Corruptor(SOURCES, random.Random(seed))
     found = (corruptor.broken("doctor", ASKED[number % len(ASKED)]) for number in range(count))
     return [each for each in found if each is not None]

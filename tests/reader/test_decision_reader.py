@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from personas.case.schema import Background
-from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
-from reward_server.decisions.questions import Decided, Typed
+from personas.reading.acts import Act, ReadCandidate, Reading, Sentence, Stance
+from reward_server.decisions.questions import AnswerProbabilities, Typed
 from reward_server.errors import JudgeFailed
 from reward_server.limits.fair_threads import working_for
 from reward_server.llm.base import FailureKind
@@ -21,7 +21,7 @@ TURN = ("I hurt my knee.", "Oh no, that must be sore! When did it crack?")
 LOCAL = Reading((Sentence("read locally", frozenset({Act.ASK})),))
 
 
-def says(name: str, question: Typed, state: Any) -> Decided | None:
+def says(name: str, question: Typed, state: Any) -> AnswerProbabilities | None:
     match name:
         case "s1.consoles" | "s2.asks":
             return yes(0.9)
@@ -44,8 +44,8 @@ class FixedReader:
         self.reads += 1
         return list(self.readings)
 
-    def beside(self, case: object, line: str, said: list[Sentence]) -> list[tuple[Candidate, ...]]:
-        return [(Candidate("local", 1.0),) for _ in said]
+    def beside(self, case: object, line: str, said: list[Sentence]) -> list[tuple[ReadCandidate, ...]]:
+        return [(ReadCandidate("local", 1.0),) for _ in said]
 
 
 def reader(decider: MemoryDecider, **more: Any) -> DecisionReader:
@@ -61,7 +61,7 @@ async def test_probabilities_become_the_reading_that_hearing_hears() -> None:
     consoles, asks = reading.sentences
     assert (consoles.text, consoles.acts) == ("Oh no, that must be sore!", {Act.EMPATHY})
     assert asks.acts == {Act.ASK}
-    assert asks.topics[0] == Candidate("noise", 0.8)
+    assert asks.topics[0] == ReadCandidate("noise", 0.8)
     assert asks.stance is Stance.ASKED
     assert consoles.stance is Stance.NONE
     assert not [each for each in consoles.topics if each.confidence > 0.1]
@@ -118,26 +118,26 @@ WALKS = Background(id="walks", asks=("Do you walk much?", "Do you walk far?", "H
 
 
 async def test_the_background_is_asked_about_only_where_no_fact_fits() -> None:
-    def recalls(name: str, question: Typed, state: Any) -> Decided | None:
+    def recalls(name: str, question: Typed, state: Any) -> AnswerProbabilities | None:
         return picks(question, "walks", 0.7) if "walks" in question.labels else None
 
     decider, case = MemoryDecider(recalls), compiled(background=(WALKS,))
     asking = reader(decider)
-    fits = Sentence("When did it crack?", frozenset({Act.ASK}), topics=(Candidate("noise", 0.9),))
+    fits = Sentence("When did it crack?", frozenset({Act.ASK}), topics=(ReadCandidate("noise", 0.9),))
     fits_not = Sentence("Do you walk much?", frozenset({Act.ASK}))
     found = await asyncio.to_thread(asking.beside, case, "", [fits, fits_not])
-    assert found[0] == (Candidate("noise", 0.9),)
-    assert found[1][0] == Candidate("walks", 0.7)
+    assert found[0] == (ReadCandidate("noise", 0.9),)
+    assert found[1][0] == ReadCandidate("walks", 0.7)
     assert [name.split(".")[0] for name in decider.asked[0][1]] == ["s2"]
 
 
 async def test_a_cascade_asks_only_about_what_is_doubtful() -> None:
-    sure = Reading((Sentence("When did it crack?", frozenset({Act.ASK}), topics=(Candidate("noise", 0.9),)),))
-    unsure = Reading((Sentence("And?", frozenset({Act.ASK}), topics=(Candidate("noise", 0.3),)),))
+    sure = Reading((Sentence("When did it crack?", frozenset({Act.ASK}), topics=(ReadCandidate("noise", 0.9),)),))
+    unsure = Reading((Sentence("And?", frozenset({Act.ASK}), topics=(ReadCandidate("noise", 0.3),)),))
     assert (is_doubtful(sure), is_doubtful(unsure)) == (False, True)
     decider = MemoryDecider(says)
     cascade = CascadeReader(FixedReader(sure, unsure), reader(decider))  # type: ignore[arg-type]
     found = await asyncio.to_thread(cascade.read, compiled(), [("", "When did it crack?"), TURN])
     assert found[0] == sure
-    assert found[1].sentences[1].topics[0] == Candidate("noise", 0.8)
+    assert found[1].sentences[1].topics[0] == ReadCandidate("noise", 0.8)
     assert len(decider.asked) == 1

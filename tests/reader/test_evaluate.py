@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from personas.reading.acts import Act, Candidate, Reading, Sentence
+from personas.reading.acts import Act, ReadCandidate, Reading, Sentence
 from reward_server.fitting.reader.dataset import (
-    Row,
+    ReaderRow,
     after_lines,
     after_opening,
     background_rows,
@@ -29,8 +29,8 @@ def library() -> Library:
     return load_library(only=["/".join(NAME), "clinical-intake/tired-and-dizzy"])
 
 
-def turn(text: str, kind: str, *asks: str) -> Row:
-    return Row(*NAME, LabelledTurn(text, asks, (), kind))
+def turn(text: str, kind: str, *asks: str) -> ReaderRow:
+    return ReaderRow(*NAME, LabelledTurn(text, asks, (), kind))
 
 
 class Parrot:
@@ -43,7 +43,7 @@ class Parrot:
             Reading(
                 (
                     Sentence(
-                        text, frozenset({Act.ASK}), topics=(Candidate(text.split()[0], 0.9),) if " " in text else ()
+                        text, frozenset({Act.ASK}), topics=(ReadCandidate(text.split()[0], 0.9),) if " " in text else ()
                     ),
                 )
             )
@@ -71,7 +71,7 @@ def test_each_kind_is_measured_by_what_the_persona_would_do(library: Library) ->
 def test_an_invitation_to_say_what_was_said_in_the_opening_is_not_counted(library: Library) -> None:
     opening = library.vault.open(*NAME).case.openings[0]
     told, untold = (
-        Row(*NAME, LabelledTurn("nothing", asks, (), "open", line=opening))
+        ReaderRow(*NAME, LabelledTurn("nothing", asks, (), "open", line=opening))
         for asks in (("two_fifths",), ("two_fifths", "tops_and_bottoms"))
     )
     assert by_collection(predict(library, Parrot(), [told, untold]))["all"]["open apt"] == Share(0, 1)
@@ -116,7 +116,7 @@ def test_a_file_with_another_name_is_refused(library: Library, tmp_path: Path) -
 
 def test_borrowed_questions_are_about_nothing_and_come_from_elsewhere(library: Library) -> None:
     rows = [
-        Row("clinical-intake", "tired-and-dizzy", LabelledTurn(f"Pain {n}?", ("onset",), (), "specific"))
+        ReaderRow("clinical-intake", "tired-and-dizzy", LabelledTurn(f"Pain {n}?", ("onset",), (), "specific"))
         for n in range(40)
     ]
     own = turn("And which is the bigger piece?", "specific", "tops_and_bottoms")
@@ -143,7 +143,7 @@ def test_the_packaged_sentences_have_known_acts() -> None:
 
 def test_most_turns_are_trained_after_a_line_that_does_not_answer_them(library: Library) -> None:
     alone = [turn(f"What about it, {number}?", "specific", "tops_and_bottoms") for number in range(300)]
-    named = Row(*NAME, LabelledTurn("And then?", (), (), "open", line="I added them."))
+    named = ReaderRow(*NAME, LabelledTurn("And then?", (), (), "open", line="I added them."))
     found = list(after_lines(library, [*alone, named], seed=0))
     assert [row.turn.turn for row in found] == [row.turn.turn for row in (*alone, named)]
     assert found[-1] == named
@@ -156,7 +156,7 @@ def test_most_turns_are_trained_after_a_line_that_does_not_answer_them(library: 
 
 
 def test_turns_that_name_no_line_can_be_read_after_the_opening(library: Library) -> None:
-    named = Row(*NAME, LabelledTurn("And then?", (), (), "open", line="I added them."))
+    named = ReaderRow(*NAME, LabelledTurn("And then?", (), (), "open", line="I added them."))
     [first, second] = after_opening(library, [turn("How are you?", "open"), named])
     assert first.turn.line == case_of(library, first).openings[0]
     assert second == named

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from reward_server.encoders.minilm import LAYERS, Checkpoint, load_packaged, packaged_folder, read_checkpoint
-from reward_server.fitting.reader.dataset import Row
+from reward_server.encoders.minilm import LAYERS, EncoderCheckpoint, load_packaged, packaged_folder, read_checkpoint
+from reward_server.fitting.reader.dataset import ReaderRow
 from reward_server.fitting.reader.finetune import fine_tune
 from reward_server.fitting.reader.tuner import LOWEST, Tuner
 from scenarios.library import load_library
@@ -18,11 +18,11 @@ TEXTS = ["Which piece is bigger?", "How do you add the two numbers at the bottom
 
 
 @pytest.fixture(scope="module")
-def checkpoint() -> Checkpoint:
+def checkpoint() -> EncoderCheckpoint:
     return read_checkpoint(packaged_folder())
 
 
-def test_untrained_the_tuner_gives_the_vectors_of_the_encoder(checkpoint: Checkpoint) -> None:
+def test_untrained_the_tuner_gives_the_vectors_of_the_encoder(checkpoint: EncoderCheckpoint) -> None:
     tuner = Tuner(checkpoint).eval()
     tuner.keep(TEXTS)
     with torch.no_grad():
@@ -33,10 +33,10 @@ def test_untrained_the_tuner_gives_the_vectors_of_the_encoder(checkpoint: Checkp
 
 
 @pytest.mark.slow
-def test_training_moves_the_upper_layers_alone_and_lowers_the_loss(checkpoint: Checkpoint) -> None:
+def test_training_moves_the_upper_layers_alone_and_lowers_the_loss(checkpoint: EncoderCheckpoint) -> None:
     case = load_library(only=["/".join(NAME)]).vault.open(*NAME).case
     rows = [
-        Row(*NAME, LabelledTurn(text, (topic.id,), (), "specific"))
+        ReaderRow(*NAME, LabelledTurn(text, (topic.id,), (), "specific"))
         for topic in case.topics
         for text in topic.examples[:4]
     ]

@@ -55,6 +55,7 @@ def test_without_sentences_there_is_nothing_to_learn() -> None:
         train_fluency(read_checkpoint(packaged_folder()), {"a": []}, steps=2)
 
 
+@pytest.mark.slow
 def test_what_it_says_does_not_depend_on_what_else_is_asked(packaged: Fluency) -> None:
     texts = [line for pair in json.loads(PAIRS.read_text()) for line in pair.values()]
     together = packaged.probabilities(texts)
@@ -69,6 +70,7 @@ def test_a_trained_policys_broken_turns_are_seen_and_their_fluent_twins_are_not(
     assert len(broken) >= 3
 
 
+@pytest.mark.slow
 def test_hardly_a_line_of_the_packaged_agents_is_taken_for_broken(packaged: Fluency) -> None:
     said = [
         each

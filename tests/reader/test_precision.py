@@ -11,6 +11,7 @@ from reward_server.settings import Settings
 from scenarios.library import load_library
 
 
+@pytest.mark.slow
 def test_a_processor_without_int8_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = artefact_bytes()
     with capture_logs() as logs:
@@ -20,6 +21,7 @@ def test_a_processor_without_int8_is_warned_of(monkeypatch: pytest.MonkeyPatch) 
     assert [(log["event"], log["log_level"]) for log in logs] == [("int8_is_not_native", "warning")]
 
 
+@pytest.mark.slow
 def test_int8_understands_a_plain_turn_under_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LABS_READER_PRECISION", "int8")
     int8 = load_reader(Settings())

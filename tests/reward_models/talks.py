@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from reward_server.reward_models.conversation import Conversation, Said
-from reward_server.reward_models.dataset import OVERALL, Dataset, Labelled, Preferred, grouped
+from reward_server.reward_models.conversation import Conversation, ConversationMessage
+from reward_server.reward_models.dataset import OVERALL, Dataset, Labelled, PreferredPair, grouped
 
 KIND = ("please", "thanks", "sorry", "glad", "welcome")
 PLAIN = ("bike", "tyre", "pump", "wheel", "chain", "lamp", "brake", "saddle")
@@ -60,7 +60,13 @@ class WordCounts:
 
 
 def talk(words: Sequence[str], opening: str = "hello") -> Conversation:
-    return Conversation((Said("persona", opening), Said("agent", " ".join(words)), Said("persona", "well")))
+    return Conversation(
+        (
+            ConversationMessage("persona", opening),
+            ConversationMessage("agent", " ".join(words)),
+            ConversationMessage("persona", "well"),
+        )
+    )
 
 
 def kindness(words: Sequence[str]) -> float:
@@ -85,11 +91,11 @@ def labelled_talks(count: int = 160, groups: int = 20, seed: int = 1) -> Dataset
 def preferred_talks(count: int = 160, groups: int = 20, seed: int = 2) -> Dataset:
     """Of two, the kinder one is preferred."""
     source = random.Random(seed)
-    pairs: list[Preferred] = []
+    pairs: list[PreferredPair] = []
     while len(pairs) < count:
         a, b = drawn(source), drawn(source)
         if kindness(a) != kindness(b):
             better, worse = (a, b) if kindness(a) > kindness(b) else (b, a)
             n = len(pairs)
-            pairs.append(Preferred(talk(better, f"hi {n}"), talk(worse, f"hi {n}"), f"p{n % groups}", n + 1))
+            pairs.append(PreferredPair(talk(better, f"hi {n}"), talk(worse, f"hi {n}"), f"p{n % groups}", n + 1))
     return grouped(Dataset((), tuple(pairs)))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from reward_server.reward_models.conversation import Conversation, Said
+from reward_server.reward_models.conversation import Conversation, ConversationMessage
 from reward_server.reward_models.dataset import OVERALL, Dataset, Labelled
 from reward_server.reward_models.known_rows import pack_rows
 
-HELLO, HI = Said("agent", "Hello."), Said("persona", "Hi.")
+HELLO, HI = ConversationMessage("agent", "Hello."), ConversationMessage("persona", "Hi.")
 
 
 def rows_of(conversation: Conversation) -> dict[str, bytes]:
@@ -18,11 +18,11 @@ def rows_of(conversation: Conversation) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        (Conversation((Said("agent", "Hello.\0persona\1Hi."),)), Conversation((HELLO, HI))),
-        (Conversation((Said("agent", 'Hello."], ["persona", "Hi.'),)), Conversation((HELLO, HI))),
-        (Conversation((HELLO,)), Conversation((Said("persona", "Hello."),))),
+        (Conversation((ConversationMessage("agent", "Hello.\0persona\1Hi."),)), Conversation((HELLO, HI))),
+        (Conversation((ConversationMessage("agent", 'Hello."], ["persona", "Hi.'),)), Conversation((HELLO, HI))),
+        (Conversation((HELLO,)), Conversation((ConversationMessage("persona", "Hello."),))),
         (Conversation((HELLO, HI)), Conversation((HI, HELLO))),
-        (Conversation((Said("agent", "\ud800"),)), Conversation((Said("agent", "?"),))),
+        (Conversation((ConversationMessage("agent", "\ud800"),)), Conversation((ConversationMessage("agent", "?"),))),
     ],
     ids=["marks", "quotes", "parties", "order", "surrogates"],
 )
@@ -42,6 +42,6 @@ def test_equal_conversations_have_one_digest_in_every_process() -> None:
 
 
 def test_a_row_is_known_without_its_scenario_in_other_case_and_with_other_gaps() -> None:
-    again = Conversation((Said("agent", " hELLO.\n"), Said("persona", "HI.")))
+    again = Conversation((ConversationMessage("agent", " hELLO.\n"), ConversationMessage("persona", "HI.")))
     assert rows_of(again) == rows_of(Conversation((HELLO, HI), "A visit."))
     assert again.digest != Conversation((HELLO, HI)).digest

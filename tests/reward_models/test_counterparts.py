@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reward_server.fitting.reward_model.style_choice import Chooser, Outcome
-from reward_server.reward_models.conversation import Conversation, Said
+from reward_server.fitting.reward_model.style_choice import Chooser, ValidationScores
+from reward_server.reward_models.conversation import Conversation, ConversationMessage
 from reward_server.reward_models.counterparts import (
     LAYOUT,
     RELEVANCE,
@@ -14,8 +14,8 @@ from reward_server.reward_models.counterparts import (
     laid_out_both_ways,
     replies_exchanged,
 )
-from reward_server.reward_models.dataset import Dataset, Preferred
-from reward_server.reward_models.matrices import Examples
+from reward_server.reward_models.dataset import Dataset, PreferredPair
+from reward_server.reward_models.matrices import ExampleMatrices
 from reward_server.reward_models.style import leans, reply_of, style_of
 from tests.reward_models.letters import LetterEncoder
 from tests.reward_models.talks import WordCounts, labelled_talks, preferred_talks
@@ -52,7 +52,7 @@ def test_sets_have_their_weight_and_stand_behind_the_judged_pairs() -> None:
     words = WordCounts()
     everything = [*JUDGED.conversations(), *found.conversations()]
     features = dict(zip([each.digest for each in everything], words.features(everything), strict=True))
-    judged = Examples.of(JUDGED, features, JUDGED.heads, words.width)
+    judged = ExampleMatrices.of(JUDGED, features, JUDGED.heads, words.width)
     both = found.beside(judged, features)
     n = len(judged.chosen)
     assert np.array_equal(both.chosen[:n], judged.chosen)
@@ -62,14 +62,17 @@ def test_sets_have_their_weight_and_stand_behind_the_judged_pairs() -> None:
 
 def test_there_are_none_of_labels_and_none_where_answers_earn() -> None:
     assert counterparts(labelled_talks(), LetterEncoder(), "answers") is None
-    sides = [Conversation((Said("persona", "hi"), Said("agent", text)), "Shop: a bike.") for text in ("a", "b")]
-    pairs = Dataset((), (Preferred(sides[0], sides[1], "g"),))
+    sides = [
+        Conversation((ConversationMessage("persona", "hi"), ConversationMessage("agent", text)), "Shop: a bike.")
+        for text in ("a", "b")
+    ]
+    pairs = Dataset((), (PreferredPair(sides[0], sides[1], "g"),))
     assert counterparts(pairs, LetterEncoder(), "answers") is None
     assert counterparts(pairs, LetterEncoder(), "words") is not None
 
 
-def outcome(*shares: float, error: float = 0.0, size: int = 100) -> Outcome:
-    return Outcome(shares, (size,) * len(shares), error)
+def outcome(*shares: float, error: float = 0.0, size: int = 100) -> ValidationScores:
+    return ValidationScores(shares, (size,) * len(shares), error)
 
 
 def test_of_ways_that_order_judged_pairs_alike_the_one_of_most_content_is_kept() -> None:

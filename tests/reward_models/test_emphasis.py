@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from scipy.optimize import check_grad
 
 from reward_server.fitting.reward_model import emphasis as module
-from reward_server.fitting.reward_model.emphasis import Evidence, factors, learned_emphasis
+from reward_server.fitting.reward_model.emphasis import EmphasisRows, factors, learned_emphasis
 from reward_server.reward_models.features import EMPHASIS, KINDS
 from reward_server.reward_models.heads import Matrix
-from reward_server.reward_models.matrices import Examples
+from reward_server.reward_models.matrices import ExampleMatrices
 from reward_server.reward_models.uncertainty import fit_preferences
 
 TELLING, NOISE = 3, 300
@@ -27,22 +27,22 @@ def drawn(n: int, seed: int = 0) -> tuple[Matrix, Matrix]:
     return rows, values.astype(np.float32)
 
 
-def labelled(rows: Matrix, labels: Matrix) -> Examples:
+def labelled(rows: Matrix, labels: Matrix) -> ExampleMatrices:
     nobody, nothing = np.zeros((0, rows.shape[1]), np.float32), np.zeros(0, np.float32)
-    return Examples(rows, labels[:, None], nobody, nobody, nothing, nothing)
+    return ExampleMatrices(rows, labels[:, None], nobody, nobody, nothing, nothing)
 
 
-def compared(n: int, seed: int = 0) -> Examples:
+def compared(n: int, seed: int = 0) -> ExampleMatrices:
     """Pairs of which the one of the higher value was preferred."""
     (first, value), (second, other) = drawn(n, seed), drawn(n, seed + 100)
     won = (value > other)[:, None]
     chosen, rejected = np.where(won, first, second), np.where(won, second, first)
     ones = np.ones(n, np.float32)
-    return Examples(first[:0], value[:0, None], chosen, rejected, ones, ones)
+    return ExampleMatrices(first[:0], value[:0, None], chosen, rejected, ones, ones)
 
 
 @pytest.mark.parametrize("train", [labelled(*drawn(120)), compared(120)], ids=["labels", "pairs"])
-def test_the_kind_that_tells_may_be_used_more_freely(train: Examples) -> None:
+def test_the_kind_that_tells_may_be_used_more_freely(train: ExampleMatrices) -> None:
     found = learned_emphasis(train, EVEN, KIND_OF)
     assert found[0] > 2.0 * found[-1] > 0.0
     assert len(set(found[:TELLING])) == len(set(found[TELLING:])) == 1
@@ -87,7 +87,7 @@ def test_a_kind_that_never_varies_gets_the_prior() -> None:
     rows[:, TELLING : TELLING + 5] = 0.0
     kinds = KIND_OF.copy()
     kinds[TELLING : TELLING + 5] = 2
-    evidence = Evidence(rows.astype(np.float64), values.astype(np.float64))
+    evidence = EmphasisRows(rows.astype(np.float64), values.astype(np.float64))
     assert factors([evidence], kinds)[2] == pytest.approx(1.0)
 
 
@@ -95,7 +95,7 @@ def test_only_so_many_rows_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, values = (part.astype(np.float64) for part in drawn(200))
     monkeypatch.setattr(module, "MOST_ROWS", 50)
     np.testing.assert_array_equal(
-        factors([Evidence(rows, values)], KIND_OF), factors([Evidence(rows[::4], values[::4])], KIND_OF)
+        factors([EmphasisRows(rows, values)], KIND_OF), factors([EmphasisRows(rows[::4], values[::4])], KIND_OF)
     )
 
 

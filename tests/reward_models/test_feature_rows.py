@@ -17,14 +17,23 @@ from reward_server.errors import Unavailable
 from reward_server.fitting.reward_model import head_training as training
 from reward_server.fitting.reward_model import metrics
 from reward_server.fitting.reward_model.head_training import Recipe
-from reward_server.fitting.reward_model.train import Task, Tools, train
+from reward_server.fitting.reward_model.train import FeatureTools, TrainingTask, train
 from reward_server.reward_models import feature_rows, model
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.dataset import Dataset
-from reward_server.reward_models.feature_rows import Matrix, Picked, RowFile, blanked, blocks, held, joined, picked
+from reward_server.reward_models.feature_rows import (
+    Matrix,
+    RowFile,
+    SelectedRows,
+    blanked,
+    blocks,
+    held,
+    joined,
+    picked,
+)
 from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.heads import Heads
-from reward_server.reward_models.matrices import Examples, scaled
+from reward_server.reward_models.matrices import ExampleMatrices, scaled
 from reward_server.reward_models.model import RewardModel
 from reward_server.reward_models.plain_features import PlainFeatures
 from reward_server.reward_models.scatter import Scatter
@@ -101,7 +110,7 @@ def test_views_of_a_file_are_those_of_a_matrix(file: RowFile) -> None:
     places = np.array([9, 1, 30, 31, 1])
     columns = np.array([False, True, False, False, True, False])
     some = picked(file, places)
-    assert isinstance(some, Picked)
+    assert isinstance(some, SelectedRows)
     assert (some[1:4] == ROWS[places][1:4]).all()
     without = blanked(some, columns)
     assert (without[:] == np.where(columns, 0.0, ROWS[places])).all()
@@ -159,8 +168,10 @@ def trained(
     folder: Path, dataset: Dataset, featuriser: WordCounts | None = None, recipe: Recipe = QUICK
 ) -> tuple[dict[str, str], RewardModel]:
     plain = PlainFeatures(LetterEncoder())
-    tools = Tools(featuriser or WordCounts(), plain, "letters/1", FeatureShelf(folder / "cache"))
-    task = Task(folder / "model", "letters", datetime(2026, 1, 2, tzinfo=UTC), recipe=recipe, keep_uncertainty=True)
+    tools = FeatureTools(featuriser or WordCounts(), plain, "letters/1", FeatureShelf(folder / "cache"))
+    task = TrainingTask(
+        folder / "model", "letters", datetime(2026, 1, 2, tzinfo=UTC), recipe=recipe, keep_uncertainty=True
+    )
     made = train(dataset, task, tools, lambda stage, done, total: None)
     return dict(made.card.files), made.attempt.model
 
@@ -229,9 +240,9 @@ def test_the_doubt_of_many_wide_rows_takes_a_few_of_them_at_a_time(
     labels, ones = SOURCE.uniform(size=(count, 1)).astype(np.float32), np.ones(count, dtype=np.float32)
     nothing = rows[:0]
     if link == "identity":
-        examples = Examples(rows, labels, nothing, nothing, ones[:0], ones[:0])
+        examples = ExampleMatrices(rows, labels, nothing, nothing, ones[:0], ones[:0])
     else:
-        examples = Examples(nothing, labels[:0], rows, rows[::-1], ones, ones)
+        examples = ExampleMatrices(nothing, labels[:0], rows, rows[::-1], ones, ones)
     few = replace(examples, features=examples.features[:10], labels=examples.labels[:10])
     tracemalloc.start()
     try:

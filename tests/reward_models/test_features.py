@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from reward_server.encoders.encoder import Vectors
-from reward_server.reward_models.conversation import Conversation, Said
+from reward_server.reward_models.conversation import Conversation, ConversationMessage
 from reward_server.reward_models.features import EMPHASIS, ConversationFeaturiser
 
 
@@ -29,7 +29,8 @@ class Dice:
 def talk(*lines: str, scenario: str = "") -> Conversation:
     """The persona begins, then they take turns."""
     return Conversation(
-        tuple(Said("agent" if place % 2 else "persona", line) for place, line in enumerate(lines)), scenario
+        tuple(ConversationMessage("agent" if place % 2 else "persona", line) for place, line in enumerate(lines)),
+        scenario,
     )
 
 
@@ -102,8 +103,8 @@ def test_the_order_of_turns_is_seen(featuriser: ConversationFeaturiser) -> None:
 
 
 def test_who_said_it_is_seen(featuriser: ConversationFeaturiser) -> None:
-    agent_last = Conversation((Said("persona", OPENING), Said("agent", GOOD)))
-    persona_last = Conversation((Said("agent", OPENING), Said("persona", GOOD)))
+    agent_last = Conversation((ConversationMessage("persona", OPENING), ConversationMessage("agent", GOOD)))
+    persona_last = Conversation((ConversationMessage("agent", OPENING), ConversationMessage("persona", GOOD)))
     assert not np.array_equal(row(featuriser, agent_last), row(featuriser, persona_last))
 
 
@@ -129,7 +130,7 @@ def test_an_agent_that_says_nothing_has_features_too(featuriser: ConversationFea
         talk(OPENING, ""),
         talk(OPENING, "..."),
         Conversation(()),
-        Conversation((Said("persona", OPENING),)),
+        Conversation((ConversationMessage("persona", OPENING),)),
     ):
         found = row(featuriser, silent)
         assert np.isfinite(found).all()

@@ -10,7 +10,7 @@ import pytest
 from reward_server.fitting.reward_model.head_training import Recipe, fit
 from reward_server.reward_models.heads import Exact
 from reward_server.reward_models.leave_out import noise_left_out
-from reward_server.reward_models.matrices import Examples
+from reward_server.reward_models.matrices import ExampleMatrices
 from reward_server.reward_models.model import RewardModel, with_uncertainty
 
 NOISE = 0.1
@@ -76,10 +76,10 @@ def test_too_few_rows_or_groups_say_nothing() -> None:
 # --- in a trained model -----------------------------------------------------------------------------
 
 
-def examples(n: int, seed: int) -> Examples:
+def examples(n: int, seed: int) -> ExampleMatrices:
     rows, labels, _ = drawn(n, seed)
     none, few = np.zeros((0, WIDTH), dtype=np.float32), np.zeros(0, dtype=np.float32)
-    return Examples(rows.astype(np.float32), labels[:, None].astype(np.float32), none, none, few, few)
+    return ExampleMatrices(rows.astype(np.float32), labels[:, None].astype(np.float32), none, none, few, few)
 
 
 def trained(checked: int, seed: int, groups: list[str] | None) -> RewardModel:
@@ -101,6 +101,7 @@ def coverage(checked: int, groups: list[str] | None) -> float:
     return float(np.mean(inside))
 
 
+@pytest.mark.slow
 def test_with_few_rows_to_check_on_intervals_are_as_honest_as_with_enough() -> None:
     groups = [f"g{n}" for n in range(24)]
     few = coverage(4, groups)

@@ -13,12 +13,18 @@ from reward_server.encoders.micro_batcher import MicroBatcher
 from reward_server.errors import JudgeFailed, Overloaded
 from reward_server.judges.base import Case
 from reward_server.judges.estimate import Estimate
-from reward_server.reward_models.conversation import Conversation, Said
+from reward_server.reward_models.conversation import Conversation, ConversationMessage
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.scoring.estimates import prepared
 
 TALKS = [
-    Conversation((Said("persona", "My knee hurts."), Said("agent", f"How long has it hurt? Since {day}?")), "A clinic.")
+    Conversation(
+        (
+            ConversationMessage("persona", "My knee hurts."),
+            ConversationMessage("agent", f"How long has it hurt? Since {day}?"),
+        ),
+        "A clinic.",
+    )
     for day in ("Monday", "Tuesday", "Friday")
 ]
 

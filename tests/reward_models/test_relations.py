@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from reward_server.reward_models.heads import Heads
-from reward_server.reward_models.matrices import Examples
+from reward_server.reward_models.matrices import ExampleMatrices
 from reward_server.reward_models.relations import FOLDS, HEAD, MIN_PAIRS, Weighed, weighed
 
 WIDTH = 60
 RELATIONS = {"cosine": 0, "late": 1}
 
 
-def pairs(count: int = 400, *, told: float, seed: int = 1) -> Examples:
+def pairs(count: int = 400, *, told: float, seed: int = 1) -> ExampleMatrices:
     """Better and worse rows: feature 0 tells the better one as far as `told` says, 2 and 3 tell it a little."""
     source = np.random.default_rng(seed)
     chosen, rejected = (source.normal(size=(count, WIDTH)).astype(np.float32) for _ in range(2))
@@ -23,10 +23,10 @@ def pairs(count: int = 400, *, told: float, seed: int = 1) -> Examples:
     chosen[:, 2:4] += 0.7
     ones = np.ones(count, dtype=np.float32)
     nothing = np.zeros((0, WIDTH), dtype=np.float32)
-    return Examples(nothing, np.zeros((0, 1), dtype=np.float32), chosen, rejected, ones, ones)
+    return ExampleMatrices(nothing, np.zeros((0, 1), dtype=np.float32), chosen, rejected, ones, ones)
 
 
-def heads_on(rows: Examples, fold: int = -1) -> Heads:
+def heads_on(rows: ExampleMatrices, fold: int = -1) -> Heads:
     """Least squares on differences, which believes a few telling features as little as all others."""
     differences = (rows.chosen[:] - rows.rejected[:]).astype(np.float64)
     differences[:, 0] *= 0.05
@@ -39,13 +39,15 @@ def heads_on(rows: Examples, fold: int = -1) -> Heads:
     return Heads(("score",), 0 * ones, 2 * ones, 2 * weights, np.zeros(1, np.float32), link="preference")
 
 
-def found(rows: Examples, fitted: Callable[[Examples, int], Heads] = heads_on, **changes: object) -> Weighed | None:
+def found(
+    rows: ExampleMatrices, fitted: Callable[[ExampleMatrices, int], Heads] = heads_on, **changes: object
+) -> Weighed | None:
     groups = [f"g{place // 4}" for place in range(len(rows.chosen))]
     given: dict[str, object] = {"judged": len(rows.chosen), "relations": RELATIONS, "fitted": fitted} | changes
     return weighed(heads_on(rows), rows, groups, **given)  # type: ignore[arg-type]
 
 
-def right(heads: Heads, rows: Examples) -> float:
+def right(heads: Heads, rows: ExampleMatrices) -> float:
     margins = heads.raw(rows.chosen)[:, 0] - heads.raw(rows.rejected)[:, 0]
     return float((margins > 0).mean())
 
@@ -76,7 +78,7 @@ def test_weights_are_learned_from_what_heads_said_of_dialogues_they_did_not_see(
     rows = pairs(told=1.5)
     seen: dict[int, int] = {}
 
-    def fitted(some: Examples, fold: int) -> Heads:
+    def fitted(some: ExampleMatrices, fold: int) -> Heads:
         seen[fold] = len(some.chosen)
         own = {row.tobytes() for row in some.chosen[:]}
         groups = {place // 4 for place, row in enumerate(rows.chosen[:]) if row.tobytes() in own}
@@ -91,7 +93,7 @@ def test_weights_are_learned_from_what_heads_said_of_dialogues_they_did_not_see(
 def test_only_judged_pairs_decide() -> None:
     """Behind 200 pairs in which the measure tells nothing stand 200 made ones that it tells."""
     first, second = pairs(200, told=-1.0), pairs(200, told=3.0, seed=3)
-    both = Examples(
+    both = ExampleMatrices(
         first.features,
         first.labels,
         np.concatenate([first.chosen[:], second.chosen[:]]),

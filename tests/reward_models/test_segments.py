@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from personas.case.library import load_temperaments
-from reward_server.reward_models.conversation import Conversation, Reads, Said
+from reward_server.reward_models.conversation import Conversation, ConversationMessage, Reads
 from reward_server.reward_models.segments import MAX_REMARKS, MAX_SEGMENTS, is_answered, read, remarks, sentences
 
 
 def talk(*lines: str, scenario: str = "") -> Conversation:
     """The persona speaks first."""
     parties = ("persona", "agent")
-    return Conversation(tuple(Said(parties[n % 2], line) for n, line in enumerate(lines)), scenario)  # type: ignore[arg-type]
+    return Conversation(tuple(ConversationMessage(parties[n % 2], line) for n, line in enumerate(lines)), scenario)  # type: ignore[arg-type]
 
 
 def of(conversation: Conversation, reads: Reads = "answers") -> list[tuple[str, tuple[str, ...]]]:

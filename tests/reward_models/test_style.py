@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reward_server.reward_models.conversation import Conversation, Said
-from reward_server.reward_models.dataset import OVERALL, Dataset, Labelled, Preferred
+from reward_server.reward_models.conversation import Conversation, ConversationMessage
+from reward_server.reward_models.dataset import OVERALL, Dataset, Labelled, PreferredPair
 from reward_server.reward_models.style import balanced, dressed, leans, reply_of, style_of, undressed
 from reward_server.reward_models.style_sets import AGREES, DISAGREES, NEIGHBOURS, RESTYLED, style_sets
 from tests.reward_models.letters import LetterEncoder
@@ -14,11 +14,11 @@ LIST = "## Plan\n- **First** pump it up.\n- Then ride home."
 
 
 def answered(reply: str, asked: str = "How do I mend it?", scenario: str = "") -> Conversation:
-    return Conversation((Said("persona", asked), Said("agent", reply)), scenario)
+    return Conversation((ConversationMessage("persona", asked), ConversationMessage("agent", reply)), scenario)
 
 
-def pair(better: str, worse: str, group: str = "g", weight: float = 1.0) -> Preferred:
-    return Preferred(answered(better, group), answered(worse, group), group, weight=weight)
+def pair(better: str, worse: str, group: str = "g", weight: float = 1.0) -> PreferredPair:
+    return PreferredPair(answered(better, group), answered(worse, group), group, weight=weight)
 
 
 def test_what_is_longer_or_laid_out_leads() -> None:
@@ -42,7 +42,7 @@ def test_balanced_pairs_say_nothing_of_length_or_layout() -> None:
     ]
     pairs += [pair(LIST, "Pump it.", f"l{n}") for n in range(20)] + [pair("Pump it.", LIST, f"m{n}") for n in range(5)]
 
-    def tilt(found: tuple[Preferred, ...] | list[Preferred]) -> np.ndarray:
+    def tilt(found: tuple[PreferredPair, ...] | list[PreferredPair]) -> np.ndarray:
         rows = [style_of(reply_of(each.chosen)) - style_of(reply_of(each.rejected)) for each in found]
         weights = np.array([each.weight for each in found])
         return np.abs(weights @ np.array(rows)) / weights.sum()
@@ -54,7 +54,7 @@ def test_balanced_pairs_say_nothing_of_length_or_layout() -> None:
 
 
 def test_ties_and_pairs_of_one_style_keep_their_weight() -> None:
-    tie = Preferred(answered("Pump it."), answered("Ride it."), "g", weight=2.0, tie=True)
+    tie = PreferredPair(answered("Pump it."), answered("Ride it."), "g", weight=2.0, tie=True)
     alike = pair("Pump it.", "Ride it.", weight=3.0)
     assert [each.weight for each in balanced([tie, alike])] == [2.0, 3.0]
     assert balanced([tie]) == (tie,)

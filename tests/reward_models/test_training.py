@@ -11,23 +11,23 @@ import pytest
 from reward_server.errors import InvalidRequest
 from reward_server.fitting.reward_model.head_training import Epoch, Fitted, Recipe, fit
 from reward_server.fitting.reward_model.metrics import pairwise, r2
-from reward_server.reward_models.checkpoint import Checkpoint
+from reward_server.reward_models.checkpoint import TrainingCheckpoint
 from reward_server.reward_models.dataset import OVERALL, Dataset, split
 from reward_server.reward_models.feature_rows import BLOCK_ROWS
-from reward_server.reward_models.matrices import Examples, moments, scaled
+from reward_server.reward_models.matrices import ExampleMatrices, moments, scaled
 from tests.reward_models.talks import KIND, PLAIN, WordCounts, labelled_talks, preferred_talks
 
 QUICK = Recipe(epochs=60, learning_rate=2e-2, l2=(0.01, 0.3))
 
 
-def examples(dataset: Dataset, names: tuple[str, ...]) -> Examples:
+def examples(dataset: Dataset, names: tuple[str, ...]) -> ExampleMatrices:
     conversations = list(dataset.conversations())
     rows = WordCounts().features(conversations)
     features = {c.digest: row for c, row in zip(conversations, rows, strict=True)}
-    return Examples.of(dataset, features, names, WordCounts.width)
+    return ExampleMatrices.of(dataset, features, names, WordCounts.width)
 
 
-def fitted_on(dataset: Dataset, recipe: Recipe = QUICK, **options: object) -> tuple[Fitted, Examples]:
+def fitted_on(dataset: Dataset, recipe: Recipe = QUICK, **options: object) -> tuple[Fitted, ExampleMatrices]:
     parts = split(dataset, recipe.seed)
     train, middle, last = (examples(part, dataset.heads) for part in (parts.train, parts.validation, parts.held_out))
     return fit(dataset.heads, train, middle, recipe, **options), last  # type: ignore[arg-type]
@@ -152,10 +152,13 @@ def test_an_interrupted_training_goes_on_to_the_very_same_end(tmp_path: Path, af
             raise Interrupted
 
     with pytest.raises(Interrupted):
-        fitted_on(labelled_talks(), recipe, checkpoint=Checkpoint(tmp_path, "key"), on_epoch=stop)
+        fitted_on(labelled_talks(), recipe, checkpoint=TrainingCheckpoint(tmp_path, "key"), on_epoch=stop)
     seen: list[int] = []
     resumed, _ = fitted_on(
-        labelled_talks(), recipe, checkpoint=Checkpoint(tmp_path, "key"), on_epoch=lambda done, total: seen.append(done)
+        labelled_talks(),
+        recipe,
+        checkpoint=TrainingCheckpoint(tmp_path, "key"),
+        on_epoch=lambda done, total: seen.append(done),
     )
     assert seen[0] == after + 1
     assert resumed.history == whole.history
@@ -164,16 +167,16 @@ def test_an_interrupted_training_goes_on_to_the_very_same_end(tmp_path: Path, af
 
 
 def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path) -> None:
-    fitted_on(labelled_talks(), replace(QUICK, epochs=10), checkpoint=Checkpoint(tmp_path, "key"))
+    fitted_on(labelled_talks(), replace(QUICK, epochs=10), checkpoint=TrainingCheckpoint(tmp_path, "key"))
     with pytest.raises(InvalidRequest, match="other data or settings"):
-        fitted_on(labelled_talks(), checkpoint=Checkpoint(tmp_path, "another"))
+        fitted_on(labelled_talks(), checkpoint=TrainingCheckpoint(tmp_path, "another"))
 
 
 def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
-    fitted_on(labelled_talks(), replace(QUICK, epochs=10), checkpoint=Checkpoint(tmp_path, "key"))
+    fitted_on(labelled_talks(), replace(QUICK, epochs=10), checkpoint=TrainingCheckpoint(tmp_path, "key"))
     next(tmp_path.glob("*.safetensors")).write_bytes(b"no tensors")
     with pytest.raises(InvalidRequest, match="cannot be read"):
-        fitted_on(labelled_talks(), checkpoint=Checkpoint(tmp_path, "key"))
+        fitted_on(labelled_talks(), checkpoint=TrainingCheckpoint(tmp_path, "key"))
 
 
 def test_a_training_that_diverges_is_no_model() -> None:

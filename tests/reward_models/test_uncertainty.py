@@ -15,7 +15,7 @@ from reward_server.errors import InvalidRequest, JudgeFailed
 from reward_server.reward_models.posterior import Floats, LinearPosterior
 from reward_server.reward_models.uncertainty import (
     Ensemble,
-    Prediction,
+    PosteriorPrediction,
     fit_preferences,
     fit_ridge,
     from_arrays,
@@ -186,7 +186,7 @@ def test_doubt_draws_a_chance_towards_a_half() -> None:
 
 
 def test_squashed_log_odds_are_chances_with_a_spread() -> None:
-    found = squashed(Prediction(np.array([0.0, 0.0, 3.0]), np.array([1e-9, 50.0, 0.5]), None))
+    found = squashed(PosteriorPrediction(np.array([0.0, 0.0, 3.0]), np.array([1e-9, 50.0, 0.5]), None))
     exact, _ = quad(lambda z: norm.pdf(z, 3.0, 0.5) / (1 + np.exp(-z)), -2, 8)
     assert found.mean == pytest.approx([0.5, 0.5, exact], abs=1e-6)
     assert found.epistemic_std[0] < 1e-6

@@ -13,13 +13,13 @@ from reward_server.reward_models.wordings import (
     COSINE_TO_LATEST,
     MARKS,
     NUMBERS,
-    Heard,
+    HeardWordings,
     exchange_numbers,
     hashed,
     shares,
 )
 
-NOBODY = Heard(frozenset(), frozenset(), frozenset())
+NOBODY = HeardWordings(frozenset(), frozenset(), frozenset())
 NOTHING = np.zeros((0, 2), dtype=np.float32)
 
 
@@ -54,7 +54,7 @@ def test_hashing_is_the_same_in_every_process() -> None:
 def test_numbers_of_an_exchange() -> None:
     own = np.array([[1.0, 0.0], [0.0, 1.0]], dtype=np.float32)
     last = np.array([[0.0, 1.0]], dtype=np.float32)
-    heard = Heard(frozenset({"take", "5"}), frozenset({"take"}), frozenset({"5"}))
+    heard = HeardWordings(frozenset({"take", "5"}), frozenset({"take"}), frozenset({"5"}))
     found = exchange_numbers(["Did you take 5 or 7?", "Take care."], own, last, last, heard)
     assert found.shape == (NUMBERS,)
     assert found[0] == pytest.approx(math.log1p(8))

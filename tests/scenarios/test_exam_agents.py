@@ -10,7 +10,7 @@ from scenarios.agents import SCRIPTS, SUFFIX, load_agents
 from scenarios.exam import BAD, BAD_TURNS, NATURAL, ORACLE, ScriptedAgent, agents, varied
 from scenarios.library import Library, SealedScenario, labelled_turns, load_library, natural_agents
 from scenarios.probing import probing_lines
-from scenarios.yamlfile import ScenarioError
+from scenarios.yamlfile import ScenarioFileError
 from tests.scenarios.conftest import NAME, Change
 
 
@@ -102,9 +102,9 @@ def test_every_packaged_scenario_has_natural_agents_and_labelled_turns() -> None
 def test_agents_that_do_not_fit_the_scenario_are_named_with_their_line(change: Change, sealed: SealedScenario) -> None:
     old = "  - say: Hi. When does it make the noise?\n"
     path = change(old, f"{old}    tools: [{{name: nothing, input: {{}}}}]\n", f"my-scenario{SUFFIX}")
-    with pytest.raises(ScenarioError, match=r"agents\.yaml:\d+: the call names no tool of this scenario"):
+    with pytest.raises(ScenarioFileError, match=r"agents\.yaml:\d+: the call names no tool of this scenario"):
         load_agents(path, sealed.card)
-    with pytest.raises(ScenarioError, match="8 steps do not fit into 4 turns"):
+    with pytest.raises(ScenarioFileError, match="8 steps do not fit into 4 turns"):
         load_agents(path, sealed.card.model_copy(update={"max_turns": 4}))
 
 

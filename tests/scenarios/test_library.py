@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from scenarios.library import Catalog, load_library, load_sound
 from scenarios.template import begin
-from scenarios.yamlfile import ScenarioError
+from scenarios.yamlfile import ScenarioFileError
 from tests.scenarios.conftest import Change
 
 
@@ -100,7 +100,7 @@ def test_the_digest_follows_content_and_not_comments(collections: Path, change: 
 def test_a_broken_file_stops_the_library_and_is_left_out_for_authors(collections: Path, change: Change) -> None:
     begin("my-collection/sound", collections)
     change("given: [pads_age]", "given: [nothing_such]")
-    with pytest.raises(ScenarioError, match="nothing_such"):
+    with pytest.raises(ScenarioFileError, match="nothing_such"):
         load_library(collections)
     library, findings = load_sound(collections)
     assert library.vault.names() == (("my-collection", "sound"),)
@@ -112,14 +112,14 @@ def test_parts_of_a_library_can_be_loaded(collections: Path) -> None:
     begin("other/third", collections)
     names = load_library(collections, ["my-collection/second", "other"]).vault.names()
     assert names == (("my-collection", "second"), ("other", "third"))
-    with pytest.raises(ScenarioError, match="no such scenario"):
+    with pytest.raises(ScenarioFileError, match="no such scenario"):
         load_library(collections, ["other/absent"])
-    with pytest.raises(ScenarioError, match="cannot be read"):
+    with pytest.raises(ScenarioFileError, match="cannot be read"):
         load_library(collections, ["absent"])
 
 
 def test_an_empty_folder_is_no_library(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match="no collections"):
+    with pytest.raises(ScenarioFileError, match="no collections"):
         load_library(tmp_path)
-    with pytest.raises(ScenarioError, match="no collections"):
+    with pytest.raises(ScenarioFileError, match="no collections"):
         load_library(tmp_path / "absent")

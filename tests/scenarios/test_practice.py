@@ -11,7 +11,7 @@ import pytest
 
 from personas.case.schema import Tier
 from scenarios.practice import PracticeCase, load_practice
-from scenarios.yamlfile import ScenarioError
+from scenarios.yamlfile import ScenarioFileError
 
 CASE = """\
 name: Ada
@@ -116,7 +116,7 @@ def test_a_row_becomes_a_labelled_turn(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_row_is_named_with_file_and_line(tmp_path: Path, bad: dict[str, Any] | str, reason: str) -> None:
-    with pytest.raises(ScenarioError) as error:
+    with pytest.raises(ScenarioFileError) as error:
         load_practice(write(tmp_path, row("First?"), bad))
     (line,) = str(error.value).splitlines()
     assert "ada.turns.jsonl:2: " in line
@@ -133,7 +133,7 @@ def test_a_bad_row_is_named_with_file_and_line(tmp_path: Path, bad: dict[str, An
     ],
 )
 def test_a_bad_case_is_named_with_file_and_line(tmp_path: Path, old: str, new: str, line: int, reason: str) -> None:
-    with pytest.raises(ScenarioError) as error:
+    with pytest.raises(ScenarioFileError) as error:
         load_practice(write(tmp_path, row(), case=CASE.replace(old, new)))
     assert f"ada.yaml:{line}: " in str(error.value)
     assert reason in str(error.value)
@@ -143,5 +143,5 @@ def test_a_bad_case_is_named_with_file_and_line(tmp_path: Path, old: str, new: s
 def test_a_case_needs_both_its_files(tmp_path: Path, gone: str) -> None:
     write(tmp_path, row())
     (tmp_path / "vet" / gone).unlink()
-    with pytest.raises(ScenarioError, match=f"{gone}:1: the file"):
+    with pytest.raises(ScenarioFileError, match=f"{gone}:1: the file"):
         load_practice(tmp_path)

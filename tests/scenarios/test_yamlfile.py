@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scenarios.schema import CollectionFile, ScenarioFile
-from scenarios.yamlfile import MAX_BYTES, MAX_NODES, ScenarioError, load, read_document
+from scenarios.yamlfile import MAX_BYTES, MAX_NODES, ScenarioFileError, load, read_document
 from tests.scenarios.conftest import TEMPLATE, in_one_file
 
 
@@ -18,7 +18,7 @@ def written(tmp_path: Path, text: str | bytes) -> Path:
 
 
 def refusal(tmp_path: Path, text: str | bytes) -> str:
-    with pytest.raises(ScenarioError) as caught:
+    with pytest.raises(ScenarioFileError) as caught:
         read_document(written(tmp_path, text), "file.yaml")
     return str(caught.value)
 
@@ -77,7 +77,7 @@ def test_a_control_character_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match="cannot be read"):
+    with pytest.raises(ScenarioFileError, match="cannot be read"):
         read_document(tmp_path / "absent.yaml")
 
 
@@ -99,7 +99,7 @@ def test_nodes_know_their_lines(tmp_path: Path) -> None:
 def broken(tmp_path: Path, old: str, new: str) -> list[str]:
     text = in_one_file()
     assert text.count(old) >= 1
-    with pytest.raises(ScenarioError) as caught:
+    with pytest.raises(ScenarioFileError) as caught:
         load(written(tmp_path, text.replace(old, new, 1)), ScenarioFile, "s.yaml")
     return str(caught.value).splitlines()
 
@@ -151,7 +151,7 @@ def test_no_refusal_quotes_what_stands_in_the_file(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_mapping_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match="must be a mapping"):
+    with pytest.raises(ScenarioFileError, match="must be a mapping"):
         load(written(tmp_path, "- a\n"), CollectionFile)
 
 

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from personas.case.compiled import CompiledCase, compile_case
-from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
+from personas.reading.acts import Act, ReadCandidate, Reading, Sentence, Stance
 from personas.reading.reader import Reader, Turn
 from personas.replay.replayer import replay
 from personas.text.sentences import sentences
 from personas.text.wording import tokens
-from reward_server.judges.base import AskedJudge, Case
+from reward_server.judges.base import Case, RemoteJudge
 from reward_server.judges.local import LocalJudge
 from reward_server.judges.panel import Panel
 from reward_server.judges.rule import RuleJudge
@@ -254,7 +254,7 @@ def a_library(scenario: SealedScenario | None = None) -> Library:
     names = tuple(dimension.name for dimension in sealed.secrets.rubric.dimensions)
     public = PublicScenario(sealed.card, names, ("plainspoken",))
     catalog = Catalog({COLLECTION: PublicCollection(card, {SCENARIO: public})})
-    return Library(catalog, Vault({(COLLECTION, SCENARIO): sealed}), digest="0" * 64)
+    return Library(catalog, Vault({(COLLECTION, SCENARIO): (sealed,)}), digest="0" * 64)
 
 
 LIKELY = 0.7
@@ -303,19 +303,19 @@ class WordReader(Reader):
         return Sentence(text, frozenset(acts), stance, topics if asks else (), () if asks or negated else promises)
 
 
-def _likely(examples: Mapping[str, Sequence[str]], text: str) -> tuple[Candidate, ...]:
+def _likely(examples: Mapping[str, Sequence[str]], text: str) -> tuple[ReadCandidate, ...]:
     matcher = WordMatcher()
     found = [(name, float(matcher.cosine([text], texts).max())) for name, texts in examples.items() if texts]
-    likely = [Candidate(name, likeness) for name, likeness in found if likeness >= LIKELY]
+    likely = [ReadCandidate(name, likeness) for name, likeness in found if likeness >= LIKELY]
     return tuple(sorted(likely, key=lambda each: -each.confidence))
 
 
-def a_panel(*asked: AskedJudge) -> Panel:
+def a_panel(*asked: RemoteJudge) -> Panel:
     """The judges that need no provider, and those given."""
     return Panel([StateJudge(), RuleJudge(), LocalJudge(WordMatcher())], asked)
 
 
-def a_scorer(threads: Executor, *asked: AskedJudge, scenario: SealedScenario | None = None) -> Scorer:
+def a_scorer(threads: Executor, *asked: RemoteJudge, scenario: SealedScenario | None = None) -> Scorer:
     """A scorer of the one scenario."""
     return Scorer(a_library(scenario), WordMatcher(), a_panel(*asked), threads, reader=WordReader())
 

@@ -102,6 +102,7 @@ TRICKS = {
 }
 
 
+@pytest.mark.slow
 async def test_no_trick_pays_in_any_talk_under_any_weights(scorer: Scorer) -> None:
     paid = []
     for number, config in enumerate(CONFIGS):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pytest
 
-from reward_server.judges.base import Status, Verdict
+from reward_server.judges.base import Verdict, VerdictStatus
 from reward_server.scoring.aggregate import Aggregate, aggregate, considered
 from reward_server.scoring.config import RewardConfig, read_config
 from tests.scoring.builders import CRITERIA, a_scenario
@@ -26,9 +26,11 @@ def total(values: dict[str, float | None], config: RewardConfig = ALL) -> Aggreg
     verdicts = {}
     for criterion in RUBRIC.criteria:
         value = values.get(criterion.id, 0.0)
-        status = Status.ABSTAINED if value is None else Status.MET if value == 1 else Status.PARTIAL
+        status = (
+            VerdictStatus.ABSTAINED if value is None else VerdictStatus.MET if value == 1 else VerdictStatus.PARTIAL
+        )
         if value == 0:
-            status = Status.UNMET
+            status = VerdictStatus.UNMET
         verdicts[criterion.id] = Verdict(criterion.id, status, value, (), "test", "1")
     return aggregate(RUBRIC, verdicts, config)
 

@@ -10,27 +10,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_server.scoring.compose import RUBRIC_ALONE, Composite, Part, Value, combine, composite_of
+from reward_server.scoring.compose import (
+    RUBRIC_ALONE,
+    PartValue,
+    ScoringComposite,
+    ScoringCompositePart,
+    combine,
+    composite_of,
+)
 from trainer_client import wire
 
 COMBINES = ("weighted_sum", "min", "product", "gated")
 
 
-def a_composite(how: str, *weights: float, at_least: float | None = None) -> Composite:
+def a_composite(how: str, *weights: float, at_least: float | None = None) -> ScoringComposite:
     parts: list[dict[str, Any]] = [{"judge": f"j{i}", "weight": weight} for i, weight in enumerate(weights)]
     if at_least is not None:
         parts[0]["at_least"] = at_least
     return composite_of(wire.Composite.model_validate({"combine": how, "parts": parts}))
 
 
-def of(composite: Composite, *values: float | Value) -> Value:
-    named = {f"j{i}": v if isinstance(v, Value) else Value(v) for i, v in enumerate(values)}
+def of(composite: ScoringComposite, *values: float | PartValue) -> PartValue:
+    named = {f"j{i}": v if isinstance(v, PartValue) else PartValue(v) for i, v in enumerate(values)}
     return combine(composite, named)
 
 
 def test_the_rubric_alone_is_the_rubric_to_the_last_bit() -> None:
     for value in (0.1, 1 / 3, 0.9999999999999999, 1.0):
-        assert combine(RUBRIC_ALONE, {"rubric": Value(value, 0.25)}) == Value(value, 0.25)
+        assert combine(RUBRIC_ALONE, {"rubric": PartValue(value, 0.25)}) == PartValue(value, 0.25)
 
 
 def test_a_weighted_sum_is_normalised_by_its_weights() -> None:
@@ -92,38 +99,38 @@ def test_nothing_known_is_none_and_never_zero() -> None:
     for how in COMBINES:
         composite = a_composite(how, 1, 1, at_least=0.5 if how == "gated" else None)
         assert of(composite, 0.4, 0.8).std is None
-        assert of(composite, Value(0.4, 0.1), 0.8).std is not None
+        assert of(composite, PartValue(0.4, 0.1), 0.8).std is not None
 
 
 def test_stds_add_as_squares_by_the_slope_of_their_part() -> None:
-    known = of(a_composite("weighted_sum", 3, 1), Value(0.8, 0.1), Value(0.4, 0.2)).std
+    known = of(a_composite("weighted_sum", 3, 1), PartValue(0.8, 0.1), PartValue(0.4, 0.2)).std
     assert known == pytest.approx(sqrt(0.075**2 + 0.05**2))
     # Geometric mean of 0.9 and 0.4: R = 0.6, slopes R/2v = 1/3 and 3/4.
-    product = of(a_composite("product", 1, 1), Value(0.9, 0.03), Value(0.4, 0.04)).std
+    product = of(a_composite("product", 1, 1), PartValue(0.9, 0.03), PartValue(0.4, 0.04)).std
     assert product == pytest.approx(sqrt(0.01**2 + 0.03**2))
 
 
 def test_at_zero_a_product_takes_the_rise_over_one_std() -> None:
-    assert of(a_composite("product", 1, 1), Value(0.0, 0.04), 0.25).std == pytest.approx(sqrt(0.04 * 0.25))
+    assert of(a_composite("product", 1, 1), PartValue(0.0, 0.04), 0.25).std == pytest.approx(sqrt(0.04 * 0.25))
 
 
 def test_only_the_part_that_decides_is_unsure() -> None:
-    assert of(a_composite("min", 1, 1), Value(0.4, 0.1), Value(0.8, 0.3)).std == 0.1
-    assert of(a_composite("min", 1, 1), Value(0.4, 0.1), Value(0.4, 0.3)).std == 0.3
+    assert of(a_composite("min", 1, 1), PartValue(0.4, 0.1), PartValue(0.8, 0.3)).std == 0.1
+    assert of(a_composite("min", 1, 1), PartValue(0.4, 0.1), PartValue(0.4, 0.3)).std == 0.3
     gated = a_composite("gated", 1, 1, at_least=0.5)
-    assert of(gated, Value(0.4, 0.1), Value(0.8, 0.3)).std == 0.1
-    assert of(gated, Value(0.6, 0.1), Value(0.8, 0.3)).std == 0.3
+    assert of(gated, PartValue(0.4, 0.1), PartValue(0.8, 0.3)).std == 0.1
+    assert of(gated, PartValue(0.6, 0.1), PartValue(0.8, 0.3)).std == 0.3
 
 
 def test_where_a_part_without_a_std_decides_there_is_none() -> None:
-    assert of(a_composite("min", 1, 1), 0.4, Value(0.8, 0.3)).std is None
-    assert of(a_composite("min", 1, 1), 0.8, Value(0.4, 0.3)).std == 0.3
-    assert of(a_composite("product", 1, 1), 0.0, Value(0.8, 0.3)).std is None
+    assert of(a_composite("min", 1, 1), 0.4, PartValue(0.8, 0.3)).std is None
+    assert of(a_composite("min", 1, 1), 0.8, PartValue(0.4, 0.3)).std == 0.3
+    assert of(a_composite("product", 1, 1), 0.0, PartValue(0.8, 0.3)).std is None
     gated = a_composite("gated", 1, 1, at_least=0.5)
-    assert of(gated, 0.4, Value(0.8, 0.3)).std is None
-    assert of(gated, 0.6, Value(0.8, 0.3)).std == 0.3
-    assert of(a_composite("min", 1, 1), Value(0.4, 0.0), Value(0.8, 0.3)).std == 0.0  # a judge may be certain
-    assert of(a_composite("min", 1, 1), Value(0.4, 0.0), 0.8).std == 0.0
+    assert of(gated, 0.4, PartValue(0.8, 0.3)).std is None
+    assert of(gated, 0.6, PartValue(0.8, 0.3)).std == 0.3
+    assert of(a_composite("min", 1, 1), PartValue(0.4, 0.0), PartValue(0.8, 0.3)).std == 0.0  # a judge may be certain
+    assert of(a_composite("min", 1, 1), PartValue(0.4, 0.0), 0.8).std == 0.0
 
 
 @given(st.sampled_from(("weighted_sum", "product")), shares, shares, st.floats(0.0, 0.01), st.floats(0.0, 0.01))
@@ -132,11 +139,11 @@ def test_the_slopes_are_those_of_the_reward(how: str, a: float, b: float, std_a:
     composite, step = a_composite(how, 2, 1), 1e-6
     slope_a = (of(composite, a + step, b).value - of(composite, a - step, b).value) / (2 * step)
     slope_b = (of(composite, a, b + step).value - of(composite, a, b - step).value) / (2 * step)
-    std = of(composite, Value(a, std_a), Value(b, std_b)).std
+    std = of(composite, PartValue(a, std_a), PartValue(b, std_b)).std
     assert std is not None
     assert isclose(std, math.hypot(slope_a * std_a, slope_b * std_b), rel_tol=1e-4, abs_tol=1e-9)
 
 
 def test_a_composite_may_be_written_by_hand() -> None:
-    by_hand = Composite("gated", (Part("j0", at_least=0.5), Part("j1", 2.0)))
+    by_hand = ScoringComposite("gated", (ScoringCompositePart("j0", at_least=0.5), ScoringCompositePart("j1", 2.0)))
     assert by_hand == a_composite("gated", 1, 2, at_least=0.5)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reward_server.errors import InvalidRewardConfig
-from reward_server.scoring.compose import Composite, Part
+from reward_server.scoring.compose import ScoringComposite, ScoringCompositePart
 from reward_server.scoring.config import RewardConfig, read_config
 from scenarios.schema import Family
 from trainer_client import wire
@@ -74,7 +74,9 @@ OTHER = {"judge": "reward_model", "weight": 0.5}
 
 def test_a_composite_is_read() -> None:
     config = read_config({"composite": {"combine": "weighted_sum", "parts": [RUBRIC, OTHER]}})
-    assert config.composite == Composite("weighted_sum", (Part("rubric"), Part("reward_model", 0.5)))
+    assert config.composite == ScoringComposite(
+        "weighted_sum", (ScoringCompositePart("rubric"), ScoringCompositePart("reward_model", 0.5))
+    )
     assert config.weights == dict.fromkeys(Family, 1.0)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from reward_server.errors import BudgetExhausted, JudgeFailed, LabsError
-from reward_server.judges.ruler import GroupAnswer, Ruler, ScoredMember, digest_of, shuffled
+from reward_server.judges.ruler import GroupAnswer, LlmGroupJudge, ScoredMember, digest_of, shuffled
 from reward_server.llm.base import FailureKind, Question
 from reward_server.transcripts.transcript import Transcript
 from tests.judges.asked_model import AskedModel
@@ -54,7 +54,7 @@ def a_group(*agent_lines: str) -> dict[str, Transcript]:
 
 async def ranked(model: AskedModel, group: Mapping[str, Transcript]) -> dict[str, float]:
     """Scores by the first line of the agent."""
-    scores = await Ruler(model).relative(SCENARIO, CRITERIA, group, "acme")
+    scores = await LlmGroupJudge(model).relative(SCENARIO, CRITERIA, group, "acme")
     return {group[digest].turns[0].agent: score for digest, score in scores.items()}
 
 
@@ -117,7 +117,7 @@ async def test_the_group_is_the_context_and_nothing_is_remembered() -> None:
         return {name: round(len(text) / longest, 3) for name, text in shown}
 
     model = a_model(relative)
-    ruler = Ruler(model)
+    ruler = LlmGroupJudge(model)
     alone = a_group(ASK_PLACE, "Hello.")
     beside = a_group(ASK_PLACE, "Hello, where does all that water come in, since when, and how often does it?")
     digest = digest_of(a_transcript(ASK_PLACE))
@@ -145,7 +145,7 @@ async def test_what_all_begin_with_is_shown_once() -> None:
 async def test_a_conversation_that_is_the_beginning_of_another_is_a_member_like_any_other() -> None:
     short, long = a_transcript(ASK_PLACE, TELL_PLACE), a_transcript(ASK_PLACE, TELL_PLACE, ASK_START)
     model = a_model(by_length)
-    scores = await Ruler(model).relative(SCENARIO, CRITERIA, {digest_of(t): t for t in (short, long)}, "acme")
+    scores = await LlmGroupJudge(model).relative(SCENARIO, CRITERIA, {digest_of(t): t for t in (short, long)}, "acme")
     assert len(scores) == 2
     assert "[]" in [text for _, text in shown_in(model.asked[0])]
 
@@ -155,7 +155,7 @@ async def test_tool_calls_are_part_of_what_is_compared() -> None:
     without = a_transcript("Done.")
     assert digest_of(with_tool) != digest_of(without)
     model = a_model(by_length)
-    await Ruler(model).relative(SCENARIO, CRITERIA, {digest_of(t): t for t in (with_tool, without)}, "acme")
+    await LlmGroupJudge(model).relative(SCENARIO, CRITERIA, {digest_of(t): t for t in (with_tool, without)}, "acme")
     assert '"urgency"' in model.asked[0].user
 
 

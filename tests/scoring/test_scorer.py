@@ -19,11 +19,11 @@ from personas.reading.acts import Reading
 from personas.reading.reader import Turn
 from reward_server.encoders.encoder import EncoderMatcher
 from reward_server.encoders.loading import load_encoder
-from reward_server.judges.base import Case, Evidence, JudgeFailed, Outcome, Status, Verdict
+from reward_server.judges.base import Case, Evidence, JudgeFailed, Outcome, Verdict, VerdictStatus
 from reward_server.scoring.compare import compare
 from reward_server.scoring.config import RewardConfig, read_config
 from reward_server.scoring.scored import Scored, Unscored, or_raise
-from reward_server.scoring.scorer import Begun, Scorer, ScoreRequest
+from reward_server.scoring.scorer import Scorer, ScoreRequest, StartedScoring
 from scenarios.schema import Criterion
 from tests.scoring.builders import (
     ASK_BUDGET,
@@ -331,7 +331,7 @@ async def test_known_texts_are_scored_in_one_trip_and_new_ones_are_embedded_befo
     assert rewards[0] == rewards[1] == rewards[2]
 
 
-def begun(scorer: Scorer, requests: Sequence[ScoreRequest]) -> list[Begun]:
+def begun(scorer: Scorer, requests: Sequence[ScoreRequest]) -> list[StartedScoring]:
     """As in a job of another purpose."""
     begin = scorer.begin()
     return [begin(lambda request=request: request) for request in requests]  # type: ignore[misc]
@@ -384,8 +384,8 @@ class ToneJudge:
         if "please" in said:
             return JudgeFailed()
         if not said:
-            return (Verdict(criterion.id, Status.ABSTAINED, None, (), "llm", "test"),)
-        return (Verdict(criterion.id, Status.MET, 1.0, (Evidence(1, "agent", said),), "llm", "test"),)
+            return (Verdict(criterion.id, VerdictStatus.ABSTAINED, None, (), "llm", "test"),)
+        return (Verdict(criterion.id, VerdictStatus.MET, 1.0, (Evidence(1, "agent", said),), "llm", "test"),)
 
 
 async def test_a_judge_that_fails_leaves_no_number_and_fails_alone(threads: ThreadPoolExecutor) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from reward_server.errors import JudgeFailed
-from reward_server.judges.pairwise import Preference
+from reward_server.judges.pairwise import PairwisePreference
 from reward_server.scoring.config import read_config
 from reward_server.scoring.scorer import ScoreRequest
 from reward_server.scoring.tie_breaker import TieBreaker
@@ -28,12 +28,12 @@ class Pairs:
 
     async def compare(
         self, scenario: SealedScenario, criteria: Sequence[Criterion], a: Transcript, b: Transcript, lab_id: str
-    ) -> Preference:
+    ) -> PairwisePreference:
         self.criteria = criteria
         self.asked.append((scenario.name, a, b, lab_id))
         if self.failure:
             raise self.failure
-        return Preference("b", consistent=True)
+        return PairwisePreference("b", consistent=True)
 
 
 ONE, OTHER = a_transcript(ASK_PLACE), a_transcript(ASK_START)

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.real_servers import RedisServer
 from reward_server.auth.failed_keys import MOST_PER_MINUTE, WINDOW_S, FailedKeys
-from reward_server.auth.idempotency import Body, Idempotency, Keep, Outliving
+from reward_server.auth.idempotency import Body, DetachedWork, Idempotency, Keep
 from reward_server.auth.key_ring import KeyRing
 from reward_server.auth.lab import Lab
 from reward_server.clock import ManualClock, SystemClock
@@ -18,8 +18,8 @@ from reward_server.errors import IdempotencyMismatch, TooManyFailedKeys
 from reward_server.server.shared import Shared
 from reward_server.shared_state import events
 from reward_server.shared_state.leases import _RENEW, _TAKE, Lease, Leases, RedisLeases
-from reward_server.shared_state.locks import Busy, RedisLocks
-from reward_server.shared_state.redis_link import REST_S, Lost, RedisLink
+from reward_server.shared_state.locks import LockBusy, RedisLocks
+from reward_server.shared_state.redis_link import REST_S, RedisLink, RedisLost
 from reward_server.store.store import Store
 
 LAB = Lab(lab_id="acme", key_id="k", per_minute=None)
@@ -116,25 +116,25 @@ async def test_two_replicas_share_a_limit(replicas: list[Shared]) -> None:
 
 
 async def test_a_minute_may_be_overdrawn_once_and_is_paid_back(shared: Shared) -> None:
-    assert await shared.minutes.charge("acme", 1_000_000, 1_500_000) == 0
-    assert await shared.minutes.charge("acme", 1_000_000, 1) in (30, 31)
-    assert await shared.minutes.charge("zenith", 1_000_000, 1) == 0
+    assert await shared.compute_buckets.charge("acme", 1_000_000, 1_500_000) == 0
+    assert await shared.compute_buckets.charge("acme", 1_000_000, 1) in (30, 31)
+    assert await shared.compute_buckets.charge("zenith", 1_000_000, 1) == 0
     # A key of the same lab with a larger plan pays back faster.
-    assert await shared.minutes.charge("acme", 10_000_000, 1) in (3, 4)
+    assert await shared.compute_buckets.charge("acme", 10_000_000, 1) in (3, 4)
 
 
 async def test_a_bucket_fills_steadily(shared: Shared) -> None:
-    assert await shared.minutes.charge("acme", 6_000, 6_005) == 0
-    assert await shared.minutes.charge("acme", 6_000, 1) == 1
+    assert await shared.compute_buckets.charge("acme", 6_000, 6_005) == 0
+    assert await shared.compute_buckets.charge("acme", 6_000, 1) == 1
     async with asyncio.timeout(30.0):
-        while await shared.minutes.charge("acme", 6_000, 6_000):  # noqa: ASYNC110 (time alone fills it)
+        while await shared.compute_buckets.charge("acme", 6_000, 6_000):  # noqa: ASYNC110 (time alone fills it)
             await asyncio.sleep(0.05)
     # What came back in the meantime was not a whole minute's worth.
-    assert await shared.minutes.charge("acme", 6_000, 1) > 30
+    assert await shared.compute_buckets.charge("acme", 6_000, 1) > 30
 
 
 async def test_two_replicas_share_the_budget_of_a_minute(replicas: list[Shared]) -> None:
-    waits = await asyncio.gather(*(each.minutes.charge("acme", 1_000, 400) for each in replicas * 3))
+    waits = await asyncio.gather(*(each.compute_buckets.charge("acme", 1_000, 400) for each in replicas * 3))
     assert [wait > 0 for wait in sorted(waits)] == [False] * 3 + [True] * 3
 
 
@@ -168,7 +168,7 @@ async def test_two_replicas_count_the_failed_keys_of_an_address_together(replica
 async def test_a_bucket_that_is_full_again_is_forgotten(replicas: list[Shared]) -> None:
     link = replicas[0].link
     assert link is not None
-    await replicas[0].minutes.charge("acme", 1_000, 500)
+    await replicas[0].compute_buckets.charge("acme", 1_000, 500)
     assert 30_000 < await link.client.pttl("labs:minute:acme") <= 31_000
 
 
@@ -271,7 +271,7 @@ async def test_the_same_thing_is_waited_for_and_another_is_refused(replicas: lis
     async with here.locks.hold("x", "ticket"):
         waiting = asyncio.create_task(same())
         await asyncio.sleep(0.05)
-        with pytest.raises(Busy):
+        with pytest.raises(LockBusy):
             async with there.locks.hold("x", "another"):
                 pass
         order.append("first")
@@ -286,7 +286,7 @@ async def test_the_lock_of_a_dead_replica_runs_out(replicas: list[Shared], monke
     here, there = replicas
     assert isinstance(here.locks, RedisLocks)
     assert await here.locks._take("labs:lock:x", "other dead", "other")
-    with pytest.raises(Busy):
+    with pytest.raises(LockBusy):
         async with there.locks.hold("x", "mine"):
             pass
     await asyncio.sleep(0.1)
@@ -300,7 +300,7 @@ async def test_a_living_holder_keeps_its_lock(replicas: list[Shared], monkeypatc
     here, there = replicas
     async with here.locks.hold("x", "mine"):
         await asyncio.sleep(0.5)
-        with pytest.raises(Busy):
+        with pytest.raises(LockBusy):
             async with there.locks.hold("x", "other"):
                 pass
 
@@ -325,7 +325,7 @@ class Worker:
 
 
 async def ask(store: Store, shared: Shared, worker: Worker, content: str = "same") -> Body:
-    idempotency = Idempotency(store, ManualClock(), Outliving(), shared.locks)
+    idempotency = Idempotency(store, ManualClock(), DetachedWork(), shared.locks)
     return await idempotency.answer(LAB, "key", lambda: content, worker.work(store))  # type: ignore[arg-type]
 
 
@@ -367,7 +367,7 @@ async def test_while_redis_is_lost_each_replica_works_alone(how: str) -> None:
         assert shared.link is not None
         shared.link._monotonic = time
         await shared.rates.hit("k", 2)
-        assert await shared.minutes.charge("acme", 1_000, 60_000) == 0
+        assert await shared.compute_buckets.charge("acme", 1_000, 60_000) == 0
         await refusals([shared.failed_keys], MOST_PER_MINUTE)
         if how == "stopped":
             server.kill()
@@ -375,7 +375,7 @@ async def test_while_redis_is_lost_each_replica_works_alone(how: str) -> None:
             server.hang()
         # The counts of Redis are out of reach: each process has its own.
         assert [(await shared.rates.hit("k", 2)).allowed for _ in range(3)] == [True, True, False]
-        assert [await shared.minutes.charge("acme", 1_000, 2_000) > 0 for _ in range(2)] == [False, True]
+        assert [await shared.compute_buckets.charge("acme", 1_000, 2_000) > 0 for _ in range(2)] == [False, True]
         assert [await shared.leases.take({"lab/acme": 1}) is None for _ in range(2)] == [False, True]
         assert await shared.failed_keys.failed("192.0.2.1") is False
         async with shared.locks.hold("x", "a"), shared.locks.hold("x", "b"):
@@ -405,11 +405,11 @@ async def test_a_lost_redis_is_asked_once_in_a_while() -> None:
         raise OSError
 
     for _ in range(5):
-        with pytest.raises(Lost):
+        with pytest.raises(RedisLost):
             await link.ask(question)
     assert asked == 1
     time.now += REST_S
-    with pytest.raises(Lost):
+    with pytest.raises(RedisLost):
         await link.ask(question)
     assert asked == 2
     await link.close()

@@ -18,8 +18,8 @@ from reward_server.store.records import (
     Ceiling,
     DeliveryRow,
     DeliveryState,
+    LabLimitsRow,
     LabRow,
-    Limits,
     PageEnd,
     Spend,
     Stats,
@@ -238,8 +238,8 @@ async def test_a_labs_conversations_are_measured_and_deleted_and_nobody_elses(st
 
 
 async def test_a_lab_has_limits_that_can_be_changed(store: Store) -> None:
-    row = LabRow(lab_id="acme", name="", created_at=NOW, limits=Limits(storage_bytes=2**40, retention_days=30))
-    changed = replace(row, name="Acme", limits=Limits(concurrency=3))
+    row = LabRow(lab_id="acme", name="", created_at=NOW, limits=LabLimitsRow(storage_bytes=2**40, retention_days=30))
+    changed = replace(row, name="Acme", limits=LabLimitsRow(concurrency=3))
     async with store.transaction() as work:
         assert await work.labs.add(row)
         assert not await work.labs.add(changed)

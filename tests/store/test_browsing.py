@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from reward_server.store.browsing import Order, Wanted
+from reward_server.store.browsing import BrowseFilter, Order
 from reward_server.store.records import EPISODE_LIFETIME, EpisodeRow, EpisodeStatus, PageEnd
 from reward_server.store.store import Store
 from tests.store.builders import NOW, a_turn, after_a_turn, an_episode, an_evaluation
@@ -30,7 +30,7 @@ async def keep(store: Store, minutes: int = 0, *, turns: tuple[dict[str, Any], .
 async def found(store: Store, lab_id: str = "acme", limit: int = 50, **wanted: Any) -> list[str]:
     page = {name: wanted.pop(name) for name in ("after", "skip") if name in wanted}
     async with store.reading() as unit:
-        rows = await unit.browsing.episodes(lab_id, Wanted(**wanted), limit, now=LATER, **page)
+        rows = await unit.browsing.episodes(lab_id, BrowseFilter(**wanted), limit, now=LATER, **page)
     return [row.id for row in rows]
 
 
@@ -39,7 +39,7 @@ async def test_what_is_listed_is_what_the_last_turn_came_to(store_on_both: Store
     episode = await keep(store_on_both, turns=turns)
     begun = await keep(store_on_both, 1, turns=())
     async with store_on_both.reading() as unit:
-        rows = await unit.browsing.episodes("acme", Wanted(), 9, now=LATER)
+        rows = await unit.browsing.episodes("acme", BrowseFilter(), 9, now=LATER)
         lengths = await unit.browsing.lengths("acme", [episode, begun])
     assert [row.id for row in rows] == [begun, episode]
     played = rows[1]
@@ -111,12 +111,12 @@ async def test_evaluations(store_on_both: Store) -> None:
         await unit.evaluations.add_many(rows)
     async with store_on_both.reading() as unit:
         for wanted, expected in (
-            (Wanted(), [rows[1], rows[0]]),
-            (Wanted(text="marmalade"), [rows[0]]),
-            (Wanted(capped_by="scope"), [rows[0]]),
-            (Wanted(least=0.5), [rows[1]]),
-            (Wanted(source="job"), []),
-            (Wanted(order=Order.LOWEST), [rows[0], rows[1]]),
+            (BrowseFilter(), [rows[1], rows[0]]),
+            (BrowseFilter(text="marmalade"), [rows[0]]),
+            (BrowseFilter(capped_by="scope"), [rows[0]]),
+            (BrowseFilter(least=0.5), [rows[1]]),
+            (BrowseFilter(source="job"), []),
+            (BrowseFilter(order=Order.LOWEST), [rows[0], rows[1]]),
         ):
             listed = await unit.browsing.evaluations("acme", wanted, 9)
             assert [each.id for each in listed] == [each.evaluation_id for each in expected], wanted

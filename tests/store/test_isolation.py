@@ -8,9 +8,9 @@ from sqlalchemy import bindparam, delete, func, or_, select, update
 from reward_server.store.disposal import KEPT, of_conversations
 from reward_server.store.engine import open_writing
 from reward_server.store.isolation import OWNED, across_labs, require_lab
-from reward_server.store.tables import Episode, Evaluation, Turn, metadata, table_of
+from reward_server.store.tables import EpisodeTable, EvaluationTable, TurnTable, metadata, table_of
 
-EPISODE, TURN, EVALUATION = table_of(Episode), table_of(Turn), table_of(Evaluation)
+EPISODE, TURN, EVALUATION = table_of(EpisodeTable), table_of(TurnTable), table_of(EvaluationTable)
 OF_ALL = {"alembic_version", "llm_verdicts", "server"}
 """Tables whose rows are nobody's: what language models decided is kept under hashes, for whoever asks the same."""
 

@@ -10,10 +10,10 @@ import pytest
 
 from reward_server.auth.lab import Lab
 from reward_server.clock import ManualClock
-from reward_server.jobs.kinds import Item, Record, Work, failed, succeeded
-from reward_server.jobs.worker import Pace, Worker
+from reward_server.jobs.kinds import JobItem, Record, Work, failed, succeeded
+from reward_server.jobs.worker import JobWorker, WorkerTimings
 from reward_server.limits.usage import UsageMeter
-from reward_server.store.job_claims import LOST, MAX_ATTEMPTS, Hold
+from reward_server.store.job_claims import LOST, MAX_ATTEMPTS, ItemLease
 from reward_server.store.job_records import JobRow, JobStatus
 from reward_server.store.records import JsonObject
 from reward_server.store.store import Store
@@ -34,14 +34,14 @@ class Nothing:
     async def check(self, lab: Lab, params: JsonObject) -> None:
         raise AssertionError
 
-    async def run(self, work: Work, items: Sequence[Item], record: Record) -> None:
+    async def run(self, work: Work, items: Sequence[JobItem], record: Record) -> None:
         raise AssertionError
 
 
 async def held(store: Store, moment: timedelta = timedelta()) -> list[int]:
     """Items that a worker takes at a moment."""
     async with store.transaction() as unit:
-        hold = Hold("token", NOW + moment + LEASE, 10)
+        hold = ItemLease("token", NOW + moment + LEASE, 10)
         claim = (await unit.job_items.claim(hold, ["evaluate"], NOW + moment)).claim
     return [] if claim is None else claim.indexes
 
@@ -59,7 +59,7 @@ async def test_a_job_without_any_result_has_failed(
 ) -> None:
     async with store_on_both.transaction() as unit:
         await unit.jobs.add(replace(a_job(1), total=2))
-        claim = (await unit.job_items.claim(Hold("token", NOW + LEASE, 10), ["evaluate"], NOW)).claim
+        claim = (await unit.job_items.claim(ItemLease("token", NOW + LEASE, 10), ["evaluate"], NOW)).claim
         assert claim is not None
         outcomes = [
             failed(each, "odd", f"Item {each} is odd.") if each in wrong else succeeded(each, {}) for each in (0, 1)
@@ -81,12 +81,12 @@ async def test_a_job_whose_workers_were_all_lost_has_failed_and_is_told(store_on
         told.append(job)
 
     clock, metrics = ManualClock(NOW + timedelta(hours=1)), Metrics()
-    await Worker(
+    await JobWorker(
         store=store_on_both,
         kinds={"evaluate": Nothing()},
         clock=clock,
         metrics=metrics,
-        pace=Pace(),
+        pace=WorkerTimings(),
         usage=UsageMeter(store_on_both, clock),
         finished=[hear],
     ).drain()

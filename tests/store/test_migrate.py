@@ -194,6 +194,7 @@ async def test_a_migration_in_progress_elsewhere_is_waited_for_but_not_for_ever(
         await migrate(sqlite_url(database))
 
 
+@pytest.mark.slow
 def test_processes_that_start_together_all_find_a_migrated_database(database: Path) -> None:
     script = (
         "import asyncio, sys\n"

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from reward_server.jobs.service import document
-from reward_server.store.job_claims import Hold
+from reward_server.store.job_claims import ItemLease
 from reward_server.store.job_records import Claim, ItemOutcome, ItemState, JobRow, JobStatus
 from reward_server.store.store import Store
 from tests.store.builders import NOW
@@ -31,7 +31,7 @@ async def queued(store: Store, total: int) -> Claim:
 async def claimed(store: Store, token: str, later: timedelta = timedelta()) -> Claim | None:
     now = NOW + later
     async with store.transaction() as unit:
-        return (await unit.job_items.claim(Hold(token, now + timedelta(seconds=15), 2), ["evaluate"], now)).claim
+        return (await unit.job_items.claim(ItemLease(token, now + timedelta(seconds=15), 2), ["evaluate"], now)).claim
 
 
 async def taken(store: Store, token: str, later: timedelta = timedelta()) -> Claim:

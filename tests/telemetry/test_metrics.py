@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
-from reward_server.llm.base import Usage
+from reward_server.llm.base import TokenUsage
 from reward_server.telemetry.metrics import CONTENT_TYPE, Metrics
 
 PUBLIC_LABELS = {
@@ -61,8 +61,8 @@ def test_latencies_fall_into_buckets() -> None:
 
 def test_what_language_models_do_is_counted() -> None:
     metrics = Metrics()
-    metrics.llm.attempted("openai", "answered", 0.3, Usage(100, 20, 80))
-    metrics.llm.attempted("openai", "timeout", 15.0, Usage())
+    metrics.llm.attempted("openai", "answered", 0.3, TokenUsage(100, 20, 80))
+    metrics.llm.attempted("openai", "timeout", 15.0, TokenUsage())
     metrics.llm.failed("openai", "timeout")
     metrics.llm.shared("openai")
     metrics.llm.refused("openai")

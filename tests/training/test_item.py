@@ -8,7 +8,7 @@ from reward_server.errors import Unavailable
 from reward_server.store.training_records import MetricRow, RunStatus
 from reward_server.training.guardian import BUSY
 from reward_server.training.item import LAST_PATIENCE_S, PATIENCE_S, _end, _Left, _standing, _Stopping
-from reward_server.training.tail import Found, Place
+from reward_server.training.tail import FilePosition, TailRead
 
 KILLED = 128 + 9
 
@@ -77,10 +77,10 @@ def test_a_run_stands_where_its_last_records_say() -> None:
         return MetricRow(step=step, kind=kind, record={"step": step, "kind": kind, **values})
 
     first, second = row(3, "train", **{"reward/mean": 0.25}), row(3, "eval", **{"reward/mean": 0.5})
-    assert _standing(Found([first, second], Place(), is_whole=False)) == {
+    assert _standing(TailRead([first, second], FilePosition(), is_whole=False)) == {
         "step": 3,
         "reward": 0.25,
         "held_out_reward": 0.5,
     }
-    assert _standing(Found([row(4, "train", loss=1.0)], Place(), is_whole=False)) == {"step": 4}
-    assert _standing(Found([], Place(), is_whole=True)) == {}
+    assert _standing(TailRead([row(4, "train", loss=1.0)], FilePosition(), is_whole=False)) == {"step": 4}
+    assert _standing(TailRead([], FilePosition(), is_whole=True)) == {}

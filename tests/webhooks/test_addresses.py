@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from reward_server.webhooks.addresses import RefusedAddress, Unresolved, checked_url, is_allowed, resolve
-from reward_server.webhooks.names import Names
+from reward_server.webhooks.addresses import RefusedAddress, UnresolvedName, checked_url, is_allowed, resolve
+from reward_server.webhooks.names import NameLookups
 
 PUBLIC = ["8.8.8.8", "93.184.216.34", "2606:4700:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"]
 INNER = [
@@ -81,7 +81,7 @@ def test_only_public_addresses_unless_the_operator_allows_his_own(address: str) 
 )
 async def test_urls_that_nothing_is_sent_to(url: str) -> None:
     with pytest.raises(RefusedAddress):
-        await resolve(url, private=False, names=Names())
+        await resolve(url, private=False, names=NameLookups())
 
 
 HOST, PORT = "Must have a valid host name or address.", "Must have port 80, 443, or one from 1,024 to 65,535."
@@ -125,7 +125,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
 
 async def test_the_connection_goes_to_the_address_that_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     answering(monkeypatch, "93.184.216.34")
-    target = await resolve("https://lab.example:8443/hook?x=1", private=False, names=Names())
+    target = await resolve("https://lab.example:8443/hook?x=1", private=False, names=NameLookups())
     assert str(target.pinned) == "https://93.184.216.34:8443/hook?x=1"
     assert (target.host, target.url.host) == ("lab.example:8443", "lab.example")
 
@@ -133,7 +133,7 @@ async def test_the_connection_goes_to_the_address_that_was_checked(monkeypatch: 
 async def test_one_address_that_is_not_public_refuses_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
     answering(monkeypatch, "93.184.216.34", "10.0.0.1")
     with pytest.raises(RefusedAddress, match="private"):
-        await resolve("https://lab.example/hook", private=False, names=Names())
+        await resolve("https://lab.example/hook", private=False, names=NameLookups())
     answering(monkeypatch)
-    with pytest.raises(Unresolved):
-        await resolve("https://lab.example/hook", private=False, names=Names())
+    with pytest.raises(UnresolvedName):
+        await resolve("https://lab.example/hook", private=False, names=NameLookups())

@@ -12,7 +12,7 @@ import httpx2
 from reward_server.agents.endpoint import Endpoints
 from reward_server.agents.pinned import PinnedTransport
 from reward_server.webhooks.addresses import resolve
-from reward_server.webhooks.names import Names
+from reward_server.webhooks.names import NameLookups
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"  # HTTP/1.1: it may be kept
 
@@ -55,10 +55,10 @@ async def receiving() -> AsyncIterator[Receiver]:
 
 async def test_each_turn_of_an_agent_has_a_connection_of_its_own() -> None:
     async with receiving() as receiver:
-        endpoints = Endpoints(private=True, names=Names(), timeout_s=20.0)
+        endpoints = Endpoints(private=True, names=NameLookups(), timeout_s=20.0)
         for host in ("127.0.0.1", "localhost"):
             url = f"http://{host}:{receiver.port}/v1"
-            target = await resolve(url, private=True, names=Names())
+            target = await resolve(url, private=True, names=NameLookups())
             async with httpx2.AsyncClient(transport=PinnedTransport(endpoints._pool, target), trust_env=False) as http:
                 assert (await http.post(url, content=b"{}")).status_code == 200
         await endpoints.close()

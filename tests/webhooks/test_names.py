@@ -12,7 +12,7 @@ import pytest
 
 from reward_server.limits.fair_threads import working_for
 from reward_server.webhooks import names
-from reward_server.webhooks.names import Names
+from reward_server.webhooks.names import NameLookups
 
 WAIT_S = 20.0
 
@@ -34,7 +34,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     over.set()
 
 
-async def look_up(found: Names, lab: str, *hosts: str) -> list[list[names.Address]]:
+async def look_up(found: NameLookups, lab: str, *hosts: str) -> list[list[names.Address]]:
     with working_for(lab):
         return await asyncio.gather(*(found.addresses(host, 443) for host in hosts))
 
@@ -43,7 +43,7 @@ async def test_names_without_an_answer_hold_up_their_own_lab_alone(
     asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(names, "RESOLVE_S", 0.2)
-    found = Names()
+    found = NameLookups()
     hosts = [f"a{number}.never" for number in range(20)]
     async with asyncio.timeout(WAIT_S):
         while len(asked) < names.AT_ONCE:  # on a busy machine, threads may start too late for the first time
@@ -59,7 +59,7 @@ async def test_names_without_an_answer_hold_up_their_own_lab_alone(
 
 
 async def test_a_lab_looks_up_again_once_its_lookups_have_ended(asked: list[str]) -> None:
-    found = Names()
+    found = NameLookups()
     assert await look_up(found, "acme", "127.0.0.1", "a" * 70, "127.0.0.1", "::1", "b" * 70)
     [addresses] = await look_up(found, "acme", "127.0.0.1")
     assert [str(address) for address in addresses] == ["127.0.0.1"]

@@ -24,8 +24,8 @@ class ChatError(ValueError):
 
 
 @dataclass(frozen=True)
-class Turn:
-    """What the policy said."""
+class ChatTurn:
+    """A turn of the policy in a chat."""
 
     text: str
     calls: tuple[Mapping[str, Any], ...] = ()
@@ -42,13 +42,13 @@ class Dialogue:
     system: str | None
     heard: tuple[str | None, ...]
     """None: only the results of the calls before."""
-    said: tuple[Turn, ...] = ()
+    said: tuple[ChatTurn, ...] = ()
     results: tuple[tuple[Result, ...], ...] = field(default=())
     """Of the calls of each turn."""
 
     @property
     def awaits_policy(self) -> bool:
-        """Whether the policy speaks next."""
+        """True if the policy speaks next."""
         return len(self.heard) > len(self.said)
 
 
@@ -58,7 +58,7 @@ def read_chat(messages: Any, name: str = "messages") -> Dialogue:
         raise ChatError(f"`{name}` must be a non-empty list of messages")
     system: list[str] = []
     heard: list[str | None] = []
-    said: list[Turn] = []
+    said: list[ChatTurn] = []
     answers: list[list[str]] = []
     for place, message in enumerate(messages):
         role, text = _role(message, name), _text(message, name)
@@ -93,13 +93,13 @@ _ORDER = (
 )
 
 
-def _answer(text: str, heard: Sequence[str | None], said: Sequence[Turn], answers: Sequence[list[str]]) -> None:
+def _answer(text: str, heard: Sequence[str | None], said: Sequence[ChatTurn], answers: Sequence[list[str]]) -> None:
     if not said or len(heard) > len(said) or len(answers[-1]) >= len(said[-1].calls):
         raise ChatError("a `tool` message must follow the assistant message that made the call, one for each call")
     answers[-1].append(text)
 
 
-def _results(turn: Turn, texts: Sequence[str]) -> tuple[Result, ...]:
+def _results(turn: ChatTurn, texts: Sequence[str]) -> tuple[Result, ...]:
     named = [Result(call["name"], text) for call, text in zip(turn.calls, texts, strict=False)]
     return (*named, *taken(turn.calls[len(named) :]))
 
@@ -122,10 +122,10 @@ def _text(message: Mapping[str, Any], name: str) -> str:
     return content
 
 
-def _turn(message: Mapping[str, Any], text: str, place: int, name: str) -> Turn:
+def _turn(message: Mapping[str, Any], text: str, place: int, name: str) -> ChatTurn:
     beside = next((message[key] for key in _THOUGHT_KEYS if isinstance(message.get(key), str)), "")
     thought, said = parted(text)
-    return Turn(said, tuple(_calls(message, name)), thought or beside.strip(), place)
+    return ChatTurn(said, tuple(_calls(message, name)), thought or beside.strip(), place)
 
 
 def _calls(message: Mapping[str, Any], name: str) -> list[dict[str, Any]]:

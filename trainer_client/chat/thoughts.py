@@ -1,4 +1,4 @@
-"""What a policy thinks before it speaks: `<think>...</think>`, which nobody but the model reads.
+"""Thoughts of a policy before it speaks: `<think>...</think>`, which nobody but the model reads.
 
 A template may open the thought itself, at the end of the prompt; the turn then begins inside it.
 """
@@ -22,7 +22,7 @@ def aloud(text: str, *, opened: bool = False) -> str:
 
 
 def first(text: str, *, opened: bool = False) -> str:
-    """What a turn thinks before it speaks, ended or not."""
+    """The thought of a turn before it speaks, ended or not."""
     begun = opened or text.lstrip().startswith(OPEN)
     return text.lstrip().removeprefix(OPEN).partition(CLOSE)[0].strip() if begun else ""
 

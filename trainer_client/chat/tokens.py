@@ -29,7 +29,7 @@ THOUGHT = thoughts.thinking("hm")
 
 
 class Tokenizer(Protocol):
-    """What is used of a transformers tokenizer."""
+    """The part of a transformers tokenizer that is used."""
 
     eos_token_id: int
     all_special_tokens: list[str]
@@ -57,8 +57,8 @@ class TemplateError(ValueError):
 
 
 @dataclass(frozen=True)
-class Spoken:
-    """What the policy's tokens say."""
+class SpokenTokens:
+    """Text and calls of the policy's tokens."""
 
     text: str
     lossy: bool
@@ -122,7 +122,7 @@ class Renderer:
         return self.prompt([persona], [])
 
     def suffix(self, persona: str | None, *, ended: bool, results: Sequence[Result] = ()) -> list[int]:
-        """What follows the policy's turn: its end (if it was not sampled), the results of its calls, the persona (None:
+        """The tokens after the policy's turn: its end (if not sampled), the results of its calls, the persona (None:
         nothing was said), the next start."""
         pieces = self._pieces(tuple(result.name for result in results), spoken=persona is not None) if results else None
         if pieces is None:
@@ -167,7 +167,7 @@ class Renderer:
 
     @property
     def takes_results(self) -> bool:
-        """Whether the template has a place for the results of tool calls."""
+        """True if the template has a place for the results of tool calls."""
         return self._pieces(("tool",), spoken=True) is not None
 
     def written(self, text: str, calls: Sequence[Mapping[str, Any]] = (), thought: str = "") -> str:
@@ -181,7 +181,7 @@ class Renderer:
         return begun + said
 
     def _thought_of_template(self, thought: str) -> str | None:
-        """What the template writes between the start of a turn and what is said, if that is a thought."""
+        """The text that the template writes between the start of a turn and what is said, if that is a thought."""
         asked = [{"role": "user", "content": "hello"}]
         turn = {"role": "assistant", "content": f"{thoughts.thinking(thought)}{POLICY_MARK}"}
         try:
@@ -194,7 +194,7 @@ class Renderer:
         return head.removeprefix(before)
 
     def with_calls(self, text: str, calls: Sequence[Mapping[str, Any]]) -> str:
-        """What the policy writes to say this and make these calls (name, arguments), as its template writes calls.
+        """The text of a turn that says this and makes these calls (name, arguments), as its template writes calls.
 
         Control tokens are left out, since none is sampled. If the template has no place for calls, or they could not be
         read from what is left, they are written as `in_words` asks for.
@@ -233,22 +233,22 @@ class Renderer:
         return next((spelled[number] for number in ids if number in spelled), None)
 
     def rewrites(self, said: str) -> bool:
-        """Whether the next prompt is not the ids so far with something after them, now that this was said."""
+        """True if the next prompt is not the ids so far with something after them, now that this was said."""
         return self.forks or (self._drops_thoughts and thoughts.CLOSE in said)
 
-    def spoken(self, ids: list[int]) -> Spoken:
+    def spoken(self, ids: list[int]) -> SpokenTokens:
         """The text of a turn, without the end token that closes it."""
         body = ids[:-1] if ids and ids[-1] == self.end_id else ids
         text = self._tokenizer.decode(body, skip_special_tokens=False, clean_up_tokenization_spaces=False)
         lossy = "\ufffd" in text or "\0" in text or any(token in text for token in self._special)
         text = text.replace("\0", "\ufffd")  # no server takes a NUL, and nobody sees one
         thought = thoughts.first(text, opened=self.opens_thought)
-        return Spoken(text, lossy, thoughts.aloud(text, opened=self.opens_thought), thought)
+        return SpokenTokens(text, lossy, thoughts.aloud(text, opened=self.opens_thought), thought)
 
     # --- what the template does ---------------------------------------------------------------------
 
     def _takes_system(self) -> bool:
-        """Whether there is a place for a system prompt; some templates refuse one, some leave it out."""
+        """True if there is a place for a system prompt; some templates refuse one, some leave it out."""
         system = {"role": "system", "content": POLICY_MARK}
         try:
             return POLICY_MARK in self._apply([system, {"role": "user", "content": "hello"}], generation=True)
@@ -270,7 +270,7 @@ class Renderer:
         return _split_once(rest, PERSONA_MARK)
 
     def _pieces(self, names: tuple[str, ...], *, spoken: bool) -> list[str] | None:
-        """What the template writes around the results of calls of these tools, and the persona's line after them if one
+        """The text around the results of calls of these tools, and around the persona's line after them if one
         is `spoken`; None if it does not write them."""
         if (names, spoken) not in self._answered:
             self._answered[names, spoken] = self._pieces_around(names, spoken=spoken)
@@ -297,7 +297,7 @@ class Renderer:
         return [*pieces, rest] if self.end_text in pieces[0] else None
 
     def _appends(self, thought: str) -> bool:
-        """Whether each prompt begins with the one before it and what the policy said then."""
+        """True if each prompt begins with the one before it and what the policy said then."""
         policy = [f"{thought}{POLICY_MARK}", f"{thought}{LATER_MARK}"]
         persona = ["hello", PERSONA_MARK, LAST_MARK]
         first, second, third = (self._grown(policy[:turn], persona[: turn + 1]) for turn in range(3))

@@ -36,12 +36,12 @@ class Result(NamedTuple):
 
 
 def taken(calls: Sequence[Mapping[str, Any]]) -> tuple[Result, ...]:
-    """What the environment answers to these."""
+    """The environment's answers to these."""
     return tuple(Result(call["name"], TAKEN) for call in calls)
 
 
 def results_of(message: Message) -> tuple[Result, ...]:
-    """What the policy is answered to the calls in its turn."""
+    """The answers to the calls in the policy's turn."""
     return tuple(Result(call.name, TAKEN) for call in message.tool_calls or ())
 
 
@@ -99,7 +99,7 @@ def tagged(call: Mapping[str, Any]) -> str:
 
 
 def says(written: str, text: str, calls: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a turn that is written like this is read as this text and these calls (name, arguments)."""
+    """True if a turn that is written like this is read as this text and these calls (name, arguments)."""
     read = message_of(written)
     made = [{"name": call.name, "arguments": call.input} for call in read.tool_calls or ()]
     return made == [dict(call) for call in calls] and read.content == text.strip()
@@ -125,7 +125,7 @@ def _choice(options: Sequence[str]) -> dict[str, Any]:
 
 
 def _written(text: str) -> Iterator[tuple[str, Any]]:
-    """What looks like calls: as written, and what it holds."""
+    """The parts that look like calls: as written, and what each holds."""
     for found in _TAGGED.finditer(text):
         yield found[0], _json(found[1])
     for found in _XML.finditer(text):

@@ -51,7 +51,7 @@ class Episode:
 
     @property
     def live(self) -> bool:
-        """Whether the policy speaks next."""
+        """True if the policy speaks next."""
         return self.terminal_reason is None and self.error is None
 
     @property

@@ -20,9 +20,10 @@ from trainer_client.chat.tokens import Renderer
 from trainer_client.client import LabsClient
 from trainer_client.integrations.episodes import Episode, Episodes
 from trainer_client.integrations.tasks import Task, dataset_rows
+from trainer_client.wire.episodes import Split
 
 
-class Figure(float):
+class FloatWithItem(float):
     """A number that OpenRLHF asks for its `item`, as it does a tensor."""
 
     def item(self) -> float:
@@ -30,9 +31,11 @@ class Figure(float):
         return float(self)
 
 
-def rows(client: LabsClient, scenarios: Sequence[str], seeds: Iterable[int], path: Path) -> None:
+def rows(
+    client: LabsClient, scenarios: Sequence[str], seeds: Iterable[int], path: Path, split: Split | None = None
+) -> None:
     """Write the data: `--data.input_key prompt --data.label_key label`."""
-    found = dataset_rows(client, scenarios, seeds)
+    found = dataset_rows(client, scenarios, seeds, split)
     path.write_text("".join(json.dumps({**row, "prompt": row["label"]}) + "\n" for row in found))
 
 
@@ -66,7 +69,7 @@ def executor_for(model: str, *, template_options: dict[str, Any] | None = None, 
             return {"observation": self.renderer.text(self.renderer.opening(self.episode.heard[0]))}
 
         async def step(self, states: dict[str, Any], **_: Any) -> dict[str, Any]:
-            """What the persona answers, and what the turn added to the reward."""
+            """Play the turn; return the persona's answer and what the turn added to the reward."""
             episode, said = self.episode, states["action_text"]
             end = self.renderer.end_text
             before = episode.rewards[-1] if episode.rewards else 0.0
@@ -76,18 +79,18 @@ def executor_for(model: str, *, template_options: dict[str, Any] | None = None, 
             if episode.error is not None:
                 raise RuntimeError(f"the episode has no reward: {episode.error}")
             after = self.renderer.suffix(episode.heard[-1], ended=said.endswith(end), results=episode.results)
-            gained = Figure(episode.rewards[-1] - before)
+            gained = FloatWithItem(episode.rewards[-1] - before)
             return {
                 "rewards": gained,
-                "scores": Figure(episode.rewards[-1]),
+                "scores": FloatWithItem(episode.rewards[-1]),
                 "environment_feedback": self.renderer.text(after) if episode.live else "",
                 "done": not episode.live,
                 "sampling_params": states.get("sampling_params"),
-                "extra_logs": {name: Figure(value) for name, value in episode.scores.items()},
+                "extra_logs": {name: FloatWithItem(value) for name, value in episode.scores.items()},
             }
 
     class AgentExecutor(MultiTurnAgentExecutor):  # type: ignore[misc]
-        """What OpenRLHF makes of the file."""
+        """The class that OpenRLHF loads from the file."""
 
         def __init__(self) -> None:
             super().__init__(Conversation)

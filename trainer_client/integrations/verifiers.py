@@ -35,7 +35,7 @@ class LabsData(vf.TaskData):  # type: ignore[misc]
 
 
 class LabsConfig(vf.TasksetConfig):  # type: ignore[misc]
-    """Which episodes there are."""
+    """The choice of episodes."""
 
     base_url: str | None = None
     """Else LABS_URL."""
@@ -51,7 +51,7 @@ class LabsTask(vf.Task[LabsData]):  # type: ignore[misc]
 
 
 class LabsEnvConfig(vf.EnvConfig):  # type: ignore[misc]
-    """Who plays."""
+    """The player of the episodes."""
 
     player: vf.AgentConfig = vf.AgentConfig()
 

@@ -84,7 +84,7 @@ class AgentChatRequest(RequestModel):
 
 
 class AgentMessage(ResponseModel):
-    """What an agent said."""
+    """A message of an agent."""
 
     role: Literal["assistant"] = "assistant"
     content: str

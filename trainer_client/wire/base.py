@@ -1,4 +1,4 @@
-"""What all wire types share: limits, bases of requests and responses, plain JSON objects, messages.
+"""Parts that all wire types share: limits, bases of requests and responses, plain JSON objects, messages.
 
 Requests forbid unknown fields, responses ignore them; a message ignores the keys of other chat formats.
 """
@@ -26,6 +26,8 @@ from trainer_client.wire.normalised import MAX_NORMALISED_CHARACTERS, normalised
 MAX_CONTENT_CHARACTERS = 10_000
 MAX_OBJECT_CHARACTERS = 20_000
 """Of a tool call's input: characters of its keys and texts as they are read (NFKC), and one for each value."""
+MAX_RUBRIC_CHARACTERS = 60_000
+"""Of a rubric that comes with a request, counted in the same way."""
 MAX_BATCH_ITEMS = 100
 MAX_GROUP_MEMBERS = 64
 MAX_TURNS = 50
@@ -46,6 +48,14 @@ WindowSpec = Annotated[str, StringConstraints(pattern=r"^\d+[dwmn]$", max_length
 
 
 def _plain(value: dict[str, Any]) -> dict[str, Any]:
+    return _plain_within(value, MAX_OBJECT_CHARACTERS)
+
+
+def _plain_rubric(value: dict[str, Any]) -> dict[str, Any]:
+    return _plain_within(value, MAX_RUBRIC_CHARACTERS)
+
+
+def _plain_within(value: dict[str, Any], most: int) -> dict[str, Any]:
     """Refuse what other JSON readers choke on, infinities, NaN and integers beyond 64 bits, and what is too much."""
     pending: list[object] = [value]
     size = 0
@@ -63,12 +73,14 @@ def _plain(value: dict[str, Any]) -> dict[str, Any]:
             raise ValueError("numbers must be finite")
         elif isinstance(item, int) and not -(2**63) <= item < 2**63:
             raise ValueError("integers must fit in 64 bits")
-        if size > MAX_OBJECT_CHARACTERS:
+        if size > most:
             raise ValueError("the object is too large")
     return value
 
 
 JsonObject = Annotated[dict[str, Any], AfterValidator(_plain)]
+RubricObject = Annotated[dict[str, Any], AfterValidator(_plain_rubric)]
+"""A rubric without a persona, as `labs.rubric/1` files hold it."""
 
 
 class RequestModel(BaseModel):
@@ -85,6 +97,37 @@ class RequestModel(BaseModel):
             return value
         unknown = islice((name for name in value if name not in known), MOST_UNKNOWN_FIELDS)
         return {name: value[name] for name in (*(name for name in known if name in value), *unknown)}
+
+
+GIVEN_RUBRIC = {"collection_slug": "rubric", "scenario_slug": "given"}
+"""What stands for the scenario in a request that brings its own rubric."""
+
+
+class JudgedRequest(RequestModel):
+    """Base of requests to score conversations, by a scenario or by a `rubric` of the request's own.
+
+    The one takes the place of the other; a rubric needs a key of the scope `author`.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra=lambda schema: schema.update(
+            required=[name for name in schema.get("required", ()) if name not in GIVEN_RUBRIC]
+        )
+    )
+
+    collection_slug: SlugField
+    scenario_slug: SlugField
+    rubric: RubricObject | None = None
+    """Instead of `collection_slug` and `scenario_slug`: a rubric without a persona (docs/rubrics.md)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rubric_or_scenario(cls, value: object) -> object:
+        if not isinstance(value, dict) or value.get("rubric") is None:
+            return value
+        if any(value.get(name) not in (None, given) for name, given in GIVEN_RUBRIC.items()):
+            raise ValueError("send either `rubric` or `collection_slug` and `scenario_slug`")
+        return {**value, **GIVEN_RUBRIC}
 
 
 class ResponseModel(BaseModel):
@@ -162,7 +205,7 @@ class Message(BaseModel):
     @field_validator("content", mode="before")
     @classmethod
     def _told_of_the_field(cls, value: object) -> object:
-        """What `_as_text` could not read, in words of this field."""
+        """Word an error of `_as_text` for this field."""
         if value is None:
             limit = f"text of at most {MAX_CONTENT_CHARACTERS:,} characters"
             raise ValueError(f"is required: {limit}; only a message with `tool_calls` may leave it out")
@@ -173,7 +216,7 @@ class Message(BaseModel):
     @field_validator("content")
     @classmethod
     def _short_also_as_it_is_read(cls, content: str) -> str:
-        """What NFKC makes of it costs as much as text that is sent so long."""
+        """Refuse text that NFKC makes as costly as text that is sent so long."""
         if (length := normalised_length(content)) > MAX_NORMALISED_CHARACTERS:
             limit = f"at most {MAX_NORMALISED_CHARACTERS:,} characters in Unicode's form NFKC"
             raise ValueError(f"must have {limit}, this has {length:,}: use fewer ligatures and signs, or less text")
@@ -210,7 +253,7 @@ Messages = Annotated[list[Message], FailFast()]
 
 
 class Observation(ResponseModel):
-    """What the persona said."""
+    """The persona's words."""
 
     role: Role
     content: str

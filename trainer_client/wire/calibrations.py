@@ -28,7 +28,7 @@ class CalibratedReward(ResponseModel):
 
 
 class CalibrationCombination(ResponseModel):
-    """How several calibrated rewards become one number."""
+    """The combination of several calibrated rewards into one number."""
 
     weights: dict[str, float]
     """By the name of the reward; they add up to 1."""

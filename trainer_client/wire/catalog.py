@@ -1,4 +1,4 @@
-"""What there is to train on, as far as the public may know."""
+"""The catalog of scenarios to train on, as far as the public may know."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ class ScenarioSummary(ResponseModel):
     dimensions: list[str]
     max_turns: int
     tools: int
+    splits: list[str] | None = None
+    """What `config.split` may name; absent where the scenario is the same with every seed."""
 
 
 class CollectionSummary(ResponseModel):

@@ -50,7 +50,7 @@ class FileList(ResponseModel):
 
 
 class TrainingOptions(RequestModel):
-    """How a reward model is trained; the defaults are those of `labs reward-model train`."""
+    """Options for training a reward model; the defaults are those of `labs reward-model train`."""
 
     scale: Scale = (0.0, 1.0)
     """The labels that mean 0 and 1."""
@@ -69,7 +69,7 @@ class TrainingOptions(RequestModel):
 
 
 class CalibrationOptions(RequestModel):
-    """What calibration is fitted, and of which rewards."""
+    """Options for fitting a calibration: its kind, and of which rewards."""
 
     method: Literal["temperature", "isotonic", "z_score", "min_max", "percentile"]
     scale: Scale = (0.0, 1.0)
@@ -160,7 +160,7 @@ class JobList(ResponseModel):
 
 
 class Change(ResponseModel):
-    """How rewards differ between two scoring versions."""
+    """The difference of rewards between two scoring versions."""
 
     n: int
     changed: int

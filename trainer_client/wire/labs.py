@@ -10,13 +10,13 @@ from trainer_client.wire.base import RequestModel, ResponseModel
 
 LabId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
 Label = Annotated[str, StringConstraints(max_length=200)]
-ScopeName = Literal["train", "score", "export", "label", "operate"]
+ScopeName = Literal["train", "score", "export", "label", "author", "operate"]
 PlanName = Literal["standard", "premium", "custom"]
 Amount = Annotated[int, Field(ge=0, le=2**53)]
 
 
 class LabLimits(RequestModel):
-    """What a lab may use, beside the plans of its keys; what is absent has no limit of its own."""
+    """The limits of a lab, beside the plans of its keys; what is absent has no limit of its own."""
 
     characters_per_day: Amount | None = None
     """Text that is read for it in a day (UTC)."""
@@ -168,7 +168,7 @@ class AuditList(ResponseModel):
 
 
 class UsageDay(ResponseModel):
-    """What a lab used on a day (UTC)."""
+    """The usage of a lab on a day (UTC)."""
 
     day: str
     requests: int

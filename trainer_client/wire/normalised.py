@@ -1,4 +1,4 @@
-"""How long a text is as it is read: in Unicode's normal form NFKC, which writes ligatures and signs out.
+"""The length of a text as it is read: in Unicode's normal form NFKC, which writes ligatures and signs out.
 
 U+FDFA alone becomes 18 characters, so the length that a text is sent in says little of what it costs to read. Only the
 characters that grow are looked up: a whole text may be made to be slow to normalise.

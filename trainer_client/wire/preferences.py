@@ -1,4 +1,4 @@
-"""Which of two conversations is better: stored comparisons, what people say, and exports for preference training."""
+"""Preferences between two conversations: stored comparisons, what people say, and exports for training."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class ExportedPair(ResponseModel):
 
 
 class PreferenceExport(ResponseModel):
-    """What the client makes of GET /preferences/export."""
+    """The export that GET /preferences/export streams."""
 
     rows: list[ExportedPair]
     text: str
@@ -115,7 +115,7 @@ class PreferenceExport(ResponseModel):
 
     @property
     def sha256(self) -> str:
-        """What the manifest says of the same query."""
+        """The digest that the manifest names for the same query."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""How a request wants its reward put together: weights of criterion families, and judges to combine."""
+"""The reward that a request asks for: weights of criterion families, and judges to combine."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Composite(RequestModel):
 
 
 class RewardConfig(RequestModel):
-    """How the reward is put together for this request. The server refuses empty or all-zero weights."""
+    """The configuration of this request's reward. The server refuses empty or all-zero weights."""
 
     quality_weights: QualityWeights | None = None
     skip_safety_gate: Annotated[bool, Field(strict=True)] = False

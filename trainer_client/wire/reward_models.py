@@ -16,7 +16,7 @@ class HeldOutFigure(ResponseModel):
 
 
 class HeldOutFigures(ResponseModel):
-    """What a head, or the order of pairs, came to on dialogues that the model was not trained on."""
+    """The figures of a head, or of the order of pairs, on dialogues that the model was not trained on."""
 
     n: int
     r2: HeldOutFigure | None = None

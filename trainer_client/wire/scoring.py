@@ -10,22 +10,20 @@ from trainer_client.wire.base import (
     MAX_BATCH_ITEMS,
     MAX_GROUP_MEMBERS,
     MAX_NORMALIZATION_WINDOWS,
+    JudgedRequest,
     Messages,
     RequestModel,
     ResponseModel,
     Reward,
     Role,
-    SlugField,
     WindowSpec,
 )
 from trainer_client.wire.reward import RewardConfig
 
 
-class EvaluateRequest(RequestModel):
+class EvaluateRequest(JudgedRequest):
     """POST /evaluate."""
 
-    collection_slug: SlugField
-    scenario_slug: SlugField
     messages: Annotated[Messages, Field(min_length=1, max_length=512)]
     agent_role: Role = "assistant"
     reward_config: RewardConfig | None = None
@@ -52,7 +50,7 @@ class CalibratedParts(ResponseModel):
 
 
 class EvaluationMetadata(ResponseModel):
-    """How an evaluation was made."""
+    """The circumstances of an evaluation."""
 
     scenario_name: str
     evaluation_time_ms: float
@@ -62,6 +60,8 @@ class EvaluationMetadata(ResponseModel):
     calibrated: float | CalibratedParts | None = None
     """The reward on the scale of the calibration that `reward_config.calibration` names; of parts, each of them."""
     calibration_id: str | None = None
+    undecided: list[str] | None = None
+    """Of a rubric that came with the request: its criteria that no judge here can decide; they count for nothing."""
 
 
 class EvaluateResponse(ResponseModel):
@@ -151,11 +151,9 @@ class Candidate(RequestModel):
     messages: Annotated[Messages, Field(min_length=1, max_length=512)]
 
 
-class CompareRequest(RequestModel):
+class CompareRequest(JudgedRequest):
     """POST /compare."""
 
-    collection_slug: SlugField
-    scenario_slug: SlugField
     response_a: Candidate
     response_b: Candidate
     agent_role: Role = "assistant"
@@ -173,6 +171,8 @@ class CompareResponse(ResponseModel):
     scores_a: dict[str, Reward] | None = None
     scores_b: dict[str, Reward] | None = None
     scoring_version: str
+    undecided: list[str] | None = None
+    """As in the metadata of an evaluation."""
     request_id: str
 
 
@@ -182,11 +182,9 @@ class GroupMember(Candidate):
     id: Annotated[str, StringConstraints(min_length=1, max_length=256)]
 
 
-class RankRequest(RequestModel):
+class RankRequest(JudgedRequest):
     """POST /rank; ids must differ."""
 
-    collection_slug: SlugField
-    scenario_slug: SlugField
     responses: Annotated[list[GroupMember], Field(min_length=2, max_length=MAX_GROUP_MEMBERS)]
     agent_role: Role = "assistant"
     reward_config: RewardConfig | None = None
@@ -208,7 +206,7 @@ class RankedMember(ResponseModel):
 
 
 class RankMetadata(ResponseModel):
-    """How a ranking was made: side by side (`llm`), or by each member's own reward: the rubric's (`local`), else the
+    """The making of a ranking: side by side (`llm`), or by each member's own reward: the rubric's (`local`), else the
     judges of the composite."""
 
     scenario_name: str

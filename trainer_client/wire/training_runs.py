@@ -78,6 +78,6 @@ class TrainingMetrics(ResponseModel):
 
 
 class TrainingRunEvent(TrainingRunSummary):
-    """What is said in an event of GET /training-runs/{id}/events: the run, and the records since the last event."""
+    """An event of GET /training-runs/{id}/events: the run, and the records since the last event."""
 
     metrics: list[TrainingMetric]

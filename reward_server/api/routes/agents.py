@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Path, Query, Request, Response
+from fastapi import Path, Query, Request
 from pydantic import AfterValidator, Field
 
 from reward_server.agents.service import document
 from reward_server.api import examples
-from reward_server.api.body import CONVERSATION
-from reward_server.api.context import API_PREFIX, Caller, answer, body_as, idempotency_key, services_of
-from reward_server.api.operation import Operation, operation
+from reward_server.api.access import for_keys
+from reward_server.api.answers import answers
+from reward_server.api.body import CONVERSATION, JsonBody
+from reward_server.api.context import API_PREFIX, Body, IdempotencyKey, answer, services_of
 from reward_server.api.paging import PageQuery, Pager, plain_text
 from reward_server.api.query import QueryModel
 from reward_server.api.router import Router
+from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import Scope
 from reward_server.ids import IdPrefix
 from reward_server.store.records import PageEnd
@@ -33,27 +35,21 @@ PLAY = (Scope.TRAIN,)
 LOOK = (Scope.TRAIN, Scope.SCORE)
 
 
-@router.post("/agents")
-@operation(
-    Operation(
-        AgentResponse,
-        AgentRequest,
-        scopes=PLAY,
-        errors=(409,),
-        request_example=examples.AGENT_REQUEST,
-        response_example=examples.AGENT,
-        retryable=True,
-    )
-)
-async def add_agent(request: Request, lab: Caller) -> Response:
+@router.post("/agents", response_model=AgentResponse, responses=answers(examples.AGENT, 409))
+async def add_agent(
+    request: Request,
+    lab: Annotated[Lab, for_keys(*PLAY)],
+    wanted: Annotated[AgentRequest, JsonBody(example=examples.AGENT_REQUEST)],
+    key: IdempotencyKey = None,
+) -> Body:
     """Add an agent: an OpenAI-compatible endpoint that speaks for a policy. Its key is in no answer."""
-    wanted = await body_as(AgentRequest, request)
-    return answer(request, await services_of(request).agents.add(lab, wanted, idempotency_key(request)))
+    return answer(request, await services_of(request).agents.add(lab, wanted, key))
 
 
-@router.get("/agents")
-@operation(Operation(AgentList, scopes=LOOK, errors=(400,), response_example=examples.AGENTS))
-async def list_agents(request: Request, lab: Caller, query: Annotated[PageQuery, Query()]) -> Response:
+@router.get("/agents", response_model=AgentList, responses=answers(examples.AGENTS, 400))
+async def list_agents(
+    request: Request, lab: Annotated[Lab, for_keys(*LOOK)], query: Annotated[PageQuery, Query()]
+) -> Body:
     """The lab's agents, newest first."""
     services = services_of(request)
     pager = Pager(services.cursors, lab.lab_id, IdPrefix.AGENT)
@@ -62,34 +58,28 @@ async def list_agents(request: Request, lab: Caller, query: Annotated[PageQuery,
     return answer(request, {"data": [document(each) for each in shown], **following})
 
 
-@router.get("/agents/{agent_id}")
-@operation(Operation(AgentResponse, scopes=LOOK, errors=(404,), response_example=examples.AGENT))
-async def read_agent(request: Request, lab: Caller, agent_id: AgentId) -> Response:
+@router.get("/agents/{agent_id}", response_model=AgentResponse, responses=answers(examples.AGENT, 404))
+async def read_agent(request: Request, lab: Annotated[Lab, for_keys(*LOOK)], agent_id: AgentId) -> Body:
     """One agent."""
     return answer(request, document(await services_of(request).agents.get(lab, agent_id)))
 
 
-@router.delete("/agents/{agent_id}")
-@operation(Operation(AgentResponse, scopes=PLAY, errors=(404,), response_example=examples.AGENT))
-async def delete_agent(request: Request, lab: Caller, agent_id: AgentId) -> Response:
+@router.delete("/agents/{agent_id}", response_model=AgentResponse, responses=answers(examples.AGENT, 404))
+async def delete_agent(request: Request, lab: Annotated[Lab, for_keys(*PLAY)], agent_id: AgentId) -> Body:
     """Forget an agent, the key of its endpoint and its place on the leaderboard; its episodes stay."""
     return answer(request, await services_of(request).agents.delete(lab, agent_id))
 
 
-@router.post("/agents/{agent_id}/chat")
-@operation(
-    Operation(
-        AgentChatResponse,
-        AgentChatRequest,
-        scopes=PLAY,
-        errors=(403, 404, 502),
-        request_example=examples.AGENT_CHAT_REQUEST,
-        response_example=examples.AGENT_CHAT,
-    )
+@router.post(
+    "/agents/{agent_id}/chat", response_model=AgentChatResponse, responses=answers(examples.AGENT_CHAT, 403, 404, 502)
 )
-async def chat_with_agent(request: Request, lab: Caller, agent_id: AgentId) -> Response:
+async def chat_with_agent(
+    request: Request,
+    lab: Annotated[Lab, for_keys(*PLAY)],
+    agent_id: AgentId,
+    wanted: Annotated[AgentChatRequest, JsonBody(CONVERSATION, example=examples.AGENT_CHAT_REQUEST)],
+) -> Body:
     """Ask an agent for its next turn. Nothing is stored, and nothing is scored."""
-    wanted = await body_as(AgentChatRequest, request, CONVERSATION)
     return answer(request, await services_of(request).agents.chat(lab, agent_id, wanted))
 
 
@@ -105,9 +95,10 @@ class LeaderboardQuery(QueryModel):
     )
 
 
-@router.get("/leaderboard")
-@operation(Operation(LeaderboardResponse, scopes=LOOK, errors=(400, 403, 404), response_example=examples.LEADERBOARD))
-async def read_leaderboard(request: Request, lab: Caller, query: Annotated[LeaderboardQuery, Query()]) -> Response:
+@router.get("/leaderboard", response_model=LeaderboardResponse, responses=answers(examples.LEADERBOARD, 400, 403, 404))
+async def read_leaderboard(
+    request: Request, lab: Annotated[Lab, for_keys(*LOOK)], query: Annotated[LeaderboardQuery, Query()]
+) -> Body:
     """The lab's agents by mean reward in a collection, with 95 % intervals, under one scoring version."""
     board = services_of(request).leaderboard
     return answer(request, await board.of(lab, query.collection_slug, query.scenario_slug, query.scoring_version))

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Request, Response
+from fastapi import Request
 
 from reward_server.api import examples
-from reward_server.api.body import CONVERSATIONS, parse, read_json, validate
-from reward_server.api.context import (
-    API_PREFIX,
-    Caller,
-    answer,
-    body_as,
-    body_by,
-    idempotency_key,
-    services_of,
-    within,
-)
-from reward_server.api.operation import Operation, operation
+from reward_server.api.access import for_keys
+from reward_server.api.answers import answers
+from reward_server.api.body import CONVERSATIONS, JsonBody, parse, read_json, sent_as, validate
+from reward_server.api.context import API_PREFIX, Body, IdempotencyKey, answer, services_of, within
 from reward_server.api.router import Router
+from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import Scope
 from reward_server.episodes.batches import InvalidTurn, TurnEntry
 from reward_server.errors import InvalidRequest
@@ -37,44 +30,20 @@ from trainer_client.wire import (
 router = Router(prefix=API_PREFIX, tags=["episodes"])
 
 
-@router.post("/batch/episodes")
-@operation(
-    Operation(
-        BatchEpisodesResponse,
-        BatchEpisodesRequest,
-        scopes=(Scope.TRAIN,),
-        errors=(403, 404, 502),
-        request_example=examples.BATCH_EPISODES_REQUEST,
-        response_example=examples.BATCH_EPISODES_RESPONSE,
-        retryable=True,
-    )
+@router.post(
+    "/batch/episodes",
+    response_model=BatchEpisodesResponse,
+    responses=answers(examples.BATCH_EPISODES_RESPONSE, 403, 404, 502),
 )
-async def create_episodes(request: Request, lab: Caller) -> Response:
+async def create_episodes(
+    request: Request,
+    lab: Annotated[Lab, for_keys(Scope.TRAIN)],
+    wanted: Annotated[BatchEpisodesRequest, JsonBody(CONVERSATIONS, example=examples.BATCH_EPISODES_REQUEST)],
+    key: IdempotencyKey = None,
+) -> Body:
     """Begin up to 100 episodes: a group of one scenario, seed and persona, or items that differ; all or none."""
     services = services_of(request)
-    wanted = await body_as(BatchEpisodesRequest, request, CONVERSATIONS)
-    work = services.episodes.create_many(lab, wanted, idempotency_key(request))
-    return answer(request, await within(services.settings.batch_deadline_s, work))
-
-
-@router.post("/batch/turns")
-@operation(
-    Operation(
-        BatchTurnsResponse,
-        BatchTurnsRequest,
-        scopes=(Scope.TRAIN,),
-        request_example=examples.BATCH_TURNS_REQUEST,
-        response_example=examples.BATCH_TURNS_RESPONSE,
-        retryable=True,
-    )
-)
-async def take_turns(request: Request, lab: Caller) -> Response:
-    """Play one turn of up to 100 episodes; an item that cannot be played is an error item without a reward."""
-    services = services_of(request)
-    entries = await body_by(_turns_of, request, CONVERSATIONS)
-    good = [each for each in entries if isinstance(each, TurnItem)]
-    await services.compute.charge(lab, sum(weight(item.messages[-1]) for item in good), turns=len(good))
-    work = services.episodes.play_many(lab, entries, idempotency_key(request))
+    work = services.episodes.create_many(lab, wanted, key)
     return answer(request, await within(services.settings.batch_deadline_s, work))
 
 
@@ -103,3 +72,22 @@ def _entry(item: dict[str, Any]) -> TurnEntry:
         return validate(TurnItem, item)
     except InvalidRequest as error:
         return InvalidTurn(item["episode_id"], item, error)
+
+
+@router.hot("/batch/turns", response_model=BatchTurnsResponse, responses=answers(examples.BATCH_TURNS_RESPONSE))
+async def take_turns(
+    request: Request,
+    lab: Annotated[Lab, for_keys(Scope.TRAIN)],
+    entries: Annotated[
+        Sequence[TurnEntry],
+        sent_as(BatchTurnsRequest),
+        JsonBody(CONVERSATIONS, example=examples.BATCH_TURNS_REQUEST, read=_turns_of),
+    ],
+    key: IdempotencyKey = None,
+) -> Body:
+    """Play one turn of up to 100 episodes; an item that cannot be played is an error item without a reward."""
+    services = services_of(request)
+    good = [each for each in entries if isinstance(each, TurnItem)]
+    await services.compute.charge(lab, sum(weight(item.messages[-1]) for item in good), turns=len(good))
+    work = services.episodes.play_many(lab, entries, key)
+    return answer(request, await within(services.settings.batch_deadline_s, work))

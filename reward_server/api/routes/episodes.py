@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Path, Query, Request, Response
+from fastapi import Path, Query, Request
 from pydantic import AfterValidator, Field
 
 from reward_server.api import examples
-from reward_server.api.body import CONVERSATION
-from reward_server.api.context import API_PREFIX, Caller, answer, body_as, idempotency_key, services_of, within
-from reward_server.api.operation import Operation, operation
+from reward_server.api.access import for_keys
+from reward_server.api.answers import answers
+from reward_server.api.body import CONVERSATION, JsonBody
+from reward_server.api.context import API_PREFIX, Body, IdempotencyKey, answer, services_of, within
 from reward_server.api.paging import PagedQuery, Pager, plain_text
 from reward_server.api.router import Router
+from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import Scope
 from reward_server.ids import IdPrefix
 from reward_server.store.records import EpisodeStatus
@@ -30,62 +32,55 @@ router = Router(prefix=API_PREFIX, tags=["episodes"])
 EpisodeId = Annotated[str, Path(description="`ep_…`")]
 
 
-@router.post("/episodes")
-@operation(
-    Operation(
-        CreateEpisodeResponse,
-        CreateEpisodeRequest,
-        scopes=(Scope.TRAIN,),
-        errors=(403, 404, 502),
-        request_example=examples.CREATE_REQUEST,
-        response_example=examples.CREATE_RESPONSE,
-        retryable=True,
-    )
+@router.post(
+    "/episodes", response_model=CreateEpisodeResponse, responses=answers(examples.CREATE_RESPONSE, 403, 404, 502)
 )
-async def create_episode(request: Request, lab: Caller) -> Response:
+async def create_episode(
+    request: Request,
+    lab: Annotated[Lab, for_keys(Scope.TRAIN)],
+    wanted: Annotated[CreateEpisodeRequest, JsonBody(example=examples.CREATE_REQUEST)],
+    key: IdempotencyKey = None,
+) -> Body:
     """Begin an episode; the persona speaks first."""
     services = services_of(request)
-    wanted = await body_as(CreateEpisodeRequest, request)
-    work = services.episodes.create(lab, wanted, idempotency_key(request))
+    work = services.episodes.create(lab, wanted, key)
     body = await within(services.settings.request_deadline_s, work)
     request.state.trace["episode"] = body["episode_id"]
     return answer(request, body)
 
 
-@router.post("/episodes/{episode_id}/turns")
-@operation(
-    Operation(
-        TurnResponse,
-        TurnRequest,
-        scopes=(Scope.TRAIN,),
-        errors=(403, 404, 502),
-        request_example=examples.TURN_REQUEST,
-        response_example=examples.TURN_RESPONSE,
-        retryable=True,
-    )
+@router.hot(
+    "/episodes/{episode_id}/turns",
+    response_model=TurnResponse,
+    responses=answers(examples.TURN_RESPONSE, 403, 404, 502),
 )
-async def take_turn(request: Request, lab: Caller, episode_id: EpisodeId) -> Response:
+async def take_turn(
+    request: Request,
+    lab: Annotated[Lab, for_keys(Scope.TRAIN)],
+    episode_id: EpisodeId,
+    wanted: Annotated[TurnRequest, JsonBody(CONVERSATION, example=examples.TURN_REQUEST)],
+    key: IdempotencyKey = None,
+) -> Body:
     """Send the agent's message; get the persona's answer and the reward of the conversation so far."""
     services = services_of(request)
-    wanted = await body_as(TurnRequest, request, CONVERSATION)
     await services.compute.charge(lab, weight(wanted.messages[-1]), turns=1)
-    work = services.episodes.turn(lab, episode_id, wanted, idempotency_key(request))
+    work = services.episodes.turn(lab, episode_id, wanted, key)
     body = await within(services.settings.request_deadline_s, work)
     return answer(request, body)
 
 
-@router.get("/episodes/{episode_id}")
-@operation(
-    Operation(EpisodeResponse, scopes=(Scope.TRAIN, Scope.EXPORT), errors=(404,), response_example=examples.EPISODE)
-)
-async def read_episode(request: Request, lab: Caller, episode_id: EpisodeId) -> Response:
+@router.get("/episodes/{episode_id}", response_model=EpisodeResponse, responses=answers(examples.EPISODE, 404))
+async def read_episode(
+    request: Request, lab: Annotated[Lab, for_keys(Scope.TRAIN, Scope.EXPORT)], episode_id: EpisodeId
+) -> Body:
     """The public transcript of an episode."""
     return answer(request, await services_of(request).episodes.get(lab, episode_id))
 
 
-@router.delete("/episodes/{episode_id}")
-@operation(Operation(EpisodeResponse, scopes=(Scope.TRAIN,), errors=(403, 404, 409), response_example=examples.EPISODE))
-async def end_episode(request: Request, lab: Caller, episode_id: EpisodeId) -> Response:
+@router.delete(
+    "/episodes/{episode_id}", response_model=EpisodeResponse, responses=answers(examples.EPISODE, 403, 404, 409)
+)
+async def end_episode(request: Request, lab: Annotated[Lab, for_keys(Scope.TRAIN)], episode_id: EpisodeId) -> Body:
     """End an active episode (`client_terminated`) and return it."""
     return answer(request, await services_of(request).episodes.end(lab, episode_id))
 
@@ -98,11 +93,10 @@ class EpisodeQuery(PagedQuery):
     status: EpisodeStatus | None = None
 
 
-@router.get("/episodes")
-@operation(
-    Operation(EpisodeList, scopes=(Scope.TRAIN, Scope.EXPORT), errors=(400,), response_example=examples.EPISODE_LIST)
-)
-async def list_episodes(request: Request, lab: Caller, query: Annotated[EpisodeQuery, Query()]) -> Response:
+@router.get("/episodes", response_model=EpisodeList, responses=answers(examples.EPISODE_LIST, 400))
+async def list_episodes(
+    request: Request, lab: Annotated[Lab, for_keys(Scope.TRAIN, Scope.EXPORT)], query: Annotated[EpisodeQuery, Query()]
+) -> Body:
     """The lab's episodes, newest first."""
     services = services_of(request)
     pager = Pager(services.cursors, lab.lab_id, IdPrefix.EPISODE)

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import Path, Request, Response
+from fastapi import Path, Request
 
 from reward_server.api import examples
-from reward_server.api.body import CONVERSATION, CONVERSATIONS, read_json, validate
+from reward_server.api.access import for_keys
+from reward_server.api.answers import answers
+from reward_server.api.body import CONVERSATION, CONVERSATIONS, JsonBody, read_json, sent_as, validate
 from reward_server.api.context import (
     API_PREFIX,
-    Caller,
+    Body,
+    IdempotencyKey,
     answer,
-    body_as,
-    body_by,
-    idempotency_key,
     services_of,
     while_connected,
     within,
 )
-from reward_server.api.operation import Operation, operation
 from reward_server.api.router import Router
+from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import Scope
 from reward_server.errors import FieldProblem, InvalidRequest, TooMuchText
 from reward_server.evaluations.service import BatchEntry, InvalidEntry
@@ -40,82 +40,30 @@ from trainer_client.wire import (
 router = Router(prefix=API_PREFIX, tags=["evaluation"])
 
 
-@router.post("/evaluate")
-@operation(
-    Operation(
-        EvaluateResponse,
-        EvaluateRequest,
-        scopes=(Scope.SCORE,),
-        errors=(403, 404, 502),
-        request_example=examples.EVALUATE_REQUEST,
-        response_example=examples.EVALUATE_RESPONSE,
-        retryable=True,
-    )
-)
-async def evaluate(request: Request, lab: Caller) -> Response:
+@router.hot("/evaluate", response_model=EvaluateResponse, responses=answers(examples.EVALUATE_RESPONSE, 403, 404, 502))
+async def evaluate(
+    request: Request,
+    lab: Annotated[Lab, for_keys(Scope.SCORE)],
+    wanted: Annotated[EvaluateRequest, JsonBody(CONVERSATION, example=examples.EVALUATE_REQUEST)],
+    key: IdempotencyKey = None,
+) -> Body:
     """Score one conversation."""
     services = services_of(request)
-    wanted = await body_as(EvaluateRequest, request, CONVERSATION)
     await services.compute.charge(lab, weight_of(wanted.messages), evaluations=1)
-    work = services.evaluations.evaluate(lab, wanted, idempotency_key(request))
+    work = services.evaluations.evaluate(lab, wanted, key)
     return answer(request, await within(services.settings.request_deadline_s, while_connected(request, work)))
 
 
-@router.get("/evaluations/{evaluation_id}")
-@operation(
-    Operation(
-        StoredEvaluation, scopes=(Scope.SCORE, Scope.EXPORT), errors=(404,), response_example=examples.STORED_EVALUATION
-    )
+@router.get(
+    "/evaluations/{evaluation_id}", response_model=StoredEvaluation, responses=answers(examples.STORED_EVALUATION, 404)
 )
 async def read_evaluation(
-    request: Request, lab: Caller, evaluation_id: Annotated[str, Path(description="`ev_…`")]
-) -> Response:
+    request: Request,
+    lab: Annotated[Lab, for_keys(Scope.SCORE, Scope.EXPORT)],
+    evaluation_id: Annotated[str, Path(description="`ev_…`")],
+) -> Body:
     """The stored answer of an evaluation of this lab, whichever door it came through."""
     return answer(request, await services_of(request).evaluations.get(lab, evaluation_id))
-
-
-@router.post("/batch/evaluate")
-@operation(
-    Operation(
-        BatchResponse,
-        BatchRequest,
-        scopes=(Scope.SCORE,),
-        request_example=examples.BATCH_REQUEST,
-        response_example=examples.BATCH_RESPONSE,
-        retryable=True,
-    )
-)
-async def evaluate_batch(request: Request, lab: Caller) -> Response:
-    """Score 1 to 100 conversations; an item that cannot be scored is an error item without a reward."""
-    services = services_of(request)
-    content, entries = await body_by(_batch_of, request, CONVERSATIONS)
-    good = [each for each in entries if isinstance(each, BatchItem)]
-    await services.compute.charge(lab, weight_of_all(each.messages for each in good), evaluations=len(good))
-    work = services.evaluations.batch(lab, entries, content, idempotency_key(request))
-    return answer(request, await within(services.settings.batch_deadline_s, while_connected(request, work)))
-
-
-@router.post("/compare")
-@operation(
-    Operation(
-        CompareResponse,
-        CompareRequest,
-        scopes=(Scope.SCORE,),
-        errors=(403, 404, 502),
-        request_example=examples.COMPARE_REQUEST,
-        response_example=examples.COMPARE_RESPONSE,
-        retryable=True,
-    )
-)
-async def compare(request: Request, lab: Caller) -> Response:
-    """Score two conversations of one scenario side by side."""
-    services = services_of(request)
-    wanted = await body_as(CompareRequest, request, CONVERSATIONS)
-    await services.compute.charge(
-        lab, weight_of_all((wanted.response_a.messages, wanted.response_b.messages)), evaluations=2
-    )
-    work = services.evaluations.compare(lab, wanted, idempotency_key(request))
-    return answer(request, await within(services.settings.request_deadline_s, while_connected(request, work)))
 
 
 def _batch_of(body: bytes) -> tuple[object, list[BatchEntry]]:
@@ -166,3 +114,39 @@ def _id_of(item: object, index: int) -> str:
 
 def _refused(loc: tuple[str | int, ...], message: str) -> InvalidRequest:
     return InvalidRequest(errors=[FieldProblem(loc, message)])
+
+
+@router.hot("/batch/evaluate", response_model=BatchResponse, responses=answers(examples.BATCH_RESPONSE))
+async def evaluate_batch(
+    request: Request,
+    lab: Annotated[Lab, for_keys(Scope.SCORE)],
+    sent: Annotated[
+        tuple[object, list[BatchEntry]],
+        sent_as(BatchRequest),
+        JsonBody(CONVERSATIONS, example=examples.BATCH_REQUEST, read=_batch_of),
+    ],
+    key: IdempotencyKey = None,
+) -> Body:
+    """Score 1 to 100 conversations; an item that cannot be scored is an error item without a reward."""
+    services = services_of(request)
+    content, entries = sent
+    good = [each for each in entries if isinstance(each, BatchItem)]
+    await services.compute.charge(lab, weight_of_all(each.messages for each in good), evaluations=len(good))
+    work = services.evaluations.batch(lab, entries, content, key)
+    return answer(request, await within(services.settings.batch_deadline_s, while_connected(request, work)))
+
+
+@router.post("/compare", response_model=CompareResponse, responses=answers(examples.COMPARE_RESPONSE, 403, 404, 502))
+async def compare(
+    request: Request,
+    lab: Annotated[Lab, for_keys(Scope.SCORE)],
+    wanted: Annotated[CompareRequest, JsonBody(CONVERSATIONS, example=examples.COMPARE_REQUEST)],
+    key: IdempotencyKey = None,
+) -> Body:
+    """Score two conversations of one scenario side by side."""
+    services = services_of(request)
+    await services.compute.charge(
+        lab, weight_of_all((wanted.response_a.messages, wanted.response_b.messages)), evaluations=2
+    )
+    work = services.evaluations.compare(lab, wanted, key)
+    return answer(request, await within(services.settings.request_deadline_s, while_connected(request, work)))

@@ -6,15 +6,17 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import Path, Query, Request, Response
+from fastapi import Path, Query, Request
 from pydantic import Field
 
 from reward_server.api import examples
-from reward_server.api.context import API_PREFIX, Caller, answer, services_of
-from reward_server.api.operation import Operation, operation
+from reward_server.api.access import for_keys
+from reward_server.api.answers import JSON_LINES, answers
+from reward_server.api.context import API_PREFIX, Body, answer, services_of
 from reward_server.api.paging import PagedQuery, Pager
 from reward_server.api.query import QueryModel
 from reward_server.api.router import Router
+from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import Scope
 from reward_server.errors import BodyTooSlow, InvalidRequest
 from reward_server.ids import IdPrefix
@@ -26,32 +28,31 @@ router = Router(prefix=API_PREFIX, tags=["jobs"])
 FileId = Annotated[str, Path(description="`file_…`")]
 
 
+_UPLOAD = {"requestBody": {"required": True, "content": {JSON_LINES: {"schema": {"type": "string"}}}}}
+
+
 class UploadQuery(QueryModel):
     """Query of an upload."""
 
     name: str = Field(default="upload.jsonl", max_length=200, description="Name of the file.")
 
 
-@router.post("/files")
-@operation(
-    Operation(
-        FileResponse,
-        scopes=(Scope.SCORE,),
-        request_media="application/jsonl",
-        response_example=examples.FILE,
-    )
-)
-async def upload_file(request: Request, lab: Caller, query: Annotated[UploadQuery, Query()]) -> Response:
+@router.post("/files", response_model=FileResponse, responses=answers(examples.FILE), openapi_extra=_UPLOAD)
+async def upload_file(
+    request: Request, lab: Annotated[Lab, for_keys(Scope.SCORE)], query: Annotated[UploadQuery, Query()]
+) -> Body:
     """Store a JSONL file: one item in each line. The body is the file itself, sent as it is."""
+    # Read here: it may be larger than memory, so it is stored as it comes, in parts.
     services = services_of(request)
     if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise InvalidRequest("Compressed bodies are not accepted.")
     return answer(request, await services.files.upload(lab, query.name, _parts(request)))
 
 
-@router.get("/files")
-@operation(Operation(FileList, scopes=(Scope.SCORE,), errors=(400,), response_example=examples.FILE_LIST))
-async def list_files(request: Request, lab: Caller, query: Annotated[PagedQuery, Query()]) -> Response:
+@router.get("/files", response_model=FileList, responses=answers(examples.FILE_LIST, 400))
+async def list_files(
+    request: Request, lab: Annotated[Lab, for_keys(Scope.SCORE)], query: Annotated[PagedQuery, Query()]
+) -> Body:
     """The lab's files, newest first."""
     services = services_of(request)
     pager = Pager(services.cursors, lab.lab_id, IdPrefix.FILE)
@@ -60,16 +61,14 @@ async def list_files(request: Request, lab: Caller, query: Annotated[PagedQuery,
     return answer(request, {"data": [document(row) for row in shown], **following})
 
 
-@router.get("/files/{file_id}")
-@operation(Operation(FileResponse, scopes=(Scope.SCORE,), errors=(404,), response_example=examples.FILE))
-async def read_file(request: Request, lab: Caller, file_id: FileId) -> Response:
-    """What is known of a file."""
+@router.get("/files/{file_id}", response_model=FileResponse, responses=answers(examples.FILE, 404))
+async def read_file(request: Request, lab: Annotated[Lab, for_keys(Scope.SCORE)], file_id: FileId) -> Body:
+    """Return the metadata of a file."""
     return answer(request, await services_of(request).files.get(lab, file_id))
 
 
-@router.delete("/files/{file_id}")
-@operation(Operation(FileResponse, scopes=(Scope.SCORE,), errors=(404, 409), response_example=examples.FILE))
-async def delete_file(request: Request, lab: Caller, file_id: FileId) -> Response:
+@router.delete("/files/{file_id}", response_model=FileResponse, responses=answers(examples.FILE, 404, 409))
+async def delete_file(request: Request, lab: Annotated[Lab, for_keys(Scope.SCORE)], file_id: FileId) -> Body:
     """Forget a file that no open job reads; results of jobs stay."""
     return answer(request, await services_of(request).files.delete(lab, file_id))
 

@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import Path, Query, Request, Response
-from fastapi.responses import StreamingResponse
 from pydantic import Field
 from pydantic_core import to_json
 
 from reward_server.api import examples
-from reward_server.api.body import CONVERSATIONS
-from reward_server.api.context import API_PREFIX, Caller, answer, body_as, idempotency_key, services_of
-from reward_server.api.event_stream import MEDIA, EventStream, Seen
-from reward_server.api.operation import Operation, operation
+from reward_server.api.access import for_keys
+from reward_server.api.answers import Events, JsonLines, answers, events, lines
+from reward_server.api.body import CONVERSATIONS, JsonBody
+from reward_server.api.context import API_PREFIX, Body, IdempotencyKey, answer, services_of
+from reward_server.api.event_stream import EventStream, ProgressSnapshot
 from reward_server.api.paging import PagedQuery, Pager
 from reward_server.api.query import QueryModel
 from reward_server.api.router import Router
@@ -26,31 +26,23 @@ from trainer_client.wire import JobList, JobReport, JobRequest, JobResponse, Job
 
 router = Router(prefix=API_PREFIX, tags=["jobs"])
 JobId = Annotated[str, Path(description="`job_…`")]
-_ONE = Operation(JobResponse, scopes=(Scope.SCORE,), errors=(404,), response_example=examples.JOB)
-_MOVED = Operation(JobResponse, scopes=(Scope.SCORE,), errors=(404, 409), response_example=examples.JOB)
 
 
-@router.post("/jobs")
-@operation(
-    Operation(
-        JobResponse,
-        JobRequest,
-        scopes=(Scope.SCORE,),
-        errors=(403, 404),
-        request_example=examples.JOB_REQUEST,
-        response_example=examples.JOB,
-        retryable=True,
-    )
-)
-async def submit_job(request: Request, lab: Caller) -> Response:
+@router.post("/jobs", response_model=JobResponse, responses=answers(examples.JOB, 403, 404))
+async def submit_job(
+    request: Request,
+    lab: Annotated[Lab, for_keys(Scope.SCORE)],
+    wanted: Annotated[JobRequest, JsonBody(CONVERSATIONS, example=examples.JOB_REQUEST)],
+    key: IdempotencyKey = None,
+) -> Body:
     """Queue a job over a file or over items that come with it."""
-    wanted = await body_as(JobRequest, request, CONVERSATIONS)
-    return answer(request, await services_of(request).jobs.submit(lab, wanted, idempotency_key(request)))
+    return answer(request, await services_of(request).jobs.submit(lab, wanted, key))
 
 
-@router.get("/jobs")
-@operation(Operation(JobList, scopes=(Scope.SCORE,), errors=(400,), response_example=examples.JOB_LIST))
-async def list_jobs(request: Request, lab: Caller, query: Annotated[PagedQuery, Query()]) -> Response:
+@router.get("/jobs", response_model=JobList, responses=answers(examples.JOB_LIST, 400))
+async def list_jobs(
+    request: Request, lab: Annotated[Lab, for_keys(Scope.SCORE)], query: Annotated[PagedQuery, Query()]
+) -> Body:
     """The lab's jobs, newest first."""
     services = services_of(request)
     pager = Pager(services.cursors, lab.lab_id, IdPrefix.JOB)
@@ -59,40 +51,35 @@ async def list_jobs(request: Request, lab: Caller, query: Annotated[PagedQuery, 
     return answer(request, {"data": await services.jobs.shown(lab, shown), **following})
 
 
-@router.get("/jobs/{job_id}")
-@operation(_ONE)
-async def read_job(request: Request, lab: Caller, job_id: JobId) -> Response:
-    """How a job stands."""
+@router.get("/jobs/{job_id}", response_model=JobResponse, responses=answers(examples.JOB, 404))
+async def read_job(request: Request, lab: Annotated[Lab, for_keys(Scope.SCORE)], job_id: JobId) -> Body:
+    """Return the state of a job."""
     return answer(request, await services_of(request).jobs.get(lab, job_id))
 
 
-@router.post("/jobs/{job_id}/cancel")
-@operation(_ONE)
-async def cancel_job(request: Request, lab: Caller, job_id: JobId) -> Response:
+@router.post("/jobs/{job_id}/cancel", response_model=JobResponse, responses=answers(examples.JOB, 404))
+async def cancel_job(request: Request, lab: Annotated[Lab, for_keys(Scope.SCORE)], job_id: JobId) -> Body:
     """Cancel a job; finished items stay. One that is over stays as it is."""
     return answer(request, await services_of(request).jobs.cancel(lab, job_id))
 
 
-@router.post("/jobs/{job_id}/resume")
-@operation(_MOVED)
-async def resume_job(request: Request, lab: Caller, job_id: JobId) -> Response:
+@router.post("/jobs/{job_id}/resume", response_model=JobResponse, responses=answers(examples.JOB, 404, 409))
+async def resume_job(request: Request, lab: Annotated[Lab, for_keys(Scope.SCORE)], job_id: JobId) -> Body:
     """Go on with a cancelled job where it stopped."""
     return answer(request, await services_of(request).jobs.resume(lab, job_id))
 
 
-@router.post("/jobs/{job_id}/retry")
-@operation(_MOVED)
-async def retry_job(request: Request, lab: Caller, job_id: JobId) -> Response:
+@router.post("/jobs/{job_id}/retry", response_model=JobResponse, responses=answers(examples.JOB, 404, 409))
+async def retry_job(request: Request, lab: Annotated[Lab, for_keys(Scope.SCORE)], job_id: JobId) -> Body:
     """Retry the dead items of a job."""
     return answer(request, await services_of(request).jobs.retry(lab, job_id))
 
 
-@router.get("/jobs/{job_id}/report")
-@operation(
-    Operation(JobReport, scopes=(Scope.SCORE, Scope.EXPORT), errors=(404,), response_example=examples.JOB_REPORT)
-)
-async def read_report(request: Request, lab: Caller, job_id: JobId) -> Response:
-    """What the finished items come to: means, winners, or what changed under the present scoring version."""
+@router.get("/jobs/{job_id}/report", response_model=JobReport, responses=answers(examples.JOB_REPORT, 404))
+async def read_report(
+    request: Request, lab: Annotated[Lab, for_keys(Scope.SCORE, Scope.EXPORT)], job_id: JobId
+) -> Body:
+    """Sum up the finished items: means, winners, or what changed under the present scoring version."""
     return answer(request, await services_of(request).jobs.report(lab, job_id))
 
 
@@ -105,53 +92,47 @@ class ResultsQuery(QueryModel):
     )
 
 
-@router.get("/jobs/{job_id}/results")
-@operation(
-    Operation(
-        JobResult,
-        scopes=(Scope.SCORE, Scope.EXPORT),
-        errors=(400, 404),
-        response_media="application/jsonl",
-        response_example=examples.JOB_RESULT,
-    )
+@router.get(
+    "/jobs/{job_id}/results",
+    response_model=JobResult,
+    response_class=JsonLines,
+    responses=lines(JobResult, examples.JOB_RESULT, 400, 404),
 )
 async def read_results(
-    request: Request, lab: Caller, job_id: JobId, query: Annotated[ResultsQuery, Query()]
+    request: Request,
+    lab: Annotated[Lab, for_keys(Scope.SCORE, Scope.EXPORT)],
+    job_id: JobId,
+    query: Annotated[ResultsQuery, Query()],
 ) -> Response:
     """A line for every item that is finished so far, in the order of the input."""
     jobs = services_of(request).jobs
     await jobs.find(lab, job_id)
 
-    async def lines() -> AsyncIterator[bytes]:
+    async def rows() -> AsyncIterator[bytes]:
         left = query.limit
         async for result in jobs.results(lab, job_id, query.after):
             yield to_json(result) + b"\n"
             if left is not None and (left := left - 1) == 0:
                 return
 
-    return StreamingResponse(lines(), media_type="application/jsonl")
+    return JsonLines(rows())
 
 
-@router.get("/jobs/{job_id}/events")
-@operation(
-    Operation(
-        JobResponse,
-        scopes=(Scope.SCORE,),
-        errors=(404,),
-        response_media=MEDIA,
-        events=("progress", "finished"),
-        response_example=examples.JOB,
-    )
+@router.get(
+    "/jobs/{job_id}/events",
+    response_model=JobResponse,
+    response_class=Events,
+    responses=events(("progress", "finished"), 404, model=JobResponse, example=examples.JOB),
 )
-async def follow_job(request: Request, lab: Caller, job_id: JobId) -> Response:
+async def follow_job(request: Request, lab: Annotated[Lab, for_keys(Scope.SCORE)], job_id: JobId) -> Response:
     """Server-sent events: `progress` whenever the job moved, and `finished` when it is over."""
     jobs = services_of(request).jobs
     await jobs.find(lab, job_id)
 
-    async def look(lab: Lab) -> Seen:
+    async def look(lab: Lab) -> ProgressSnapshot:
         row = await jobs.find(lab, job_id)
         [body] = await jobs.shown(lab, [row])
         state = to_json({name: value for name, value in body.items() if name != "eta_s"})
-        return Seen(to_json(body), state, is_over=not row.is_open)
+        return ProgressSnapshot(to_json(body), state, is_over=not row.is_open)
 
     return EventStream(request, lab, look)

@@ -5,15 +5,17 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated
 
-from fastapi import Query, Request, Response
+from fastapi import Query, Request
 
 from reward_server.api import examples
-from reward_server.api.context import API_PREFIX, Body, Caller, Services, actor_of, answer, body_as, services_of
-from reward_server.api.operation import Operation, operation
+from reward_server.api.access import for_keys
+from reward_server.api.answers import answers
+from reward_server.api.body import JsonBody
+from reward_server.api.context import API_PREFIX, Body, Services, actor_of, answer, services_of
 from reward_server.api.paging import PagedQuery, PageLimit, Pager
 from reward_server.api.router import Router
 from reward_server.auth.actor import Actor
-from reward_server.auth.lab import Plan
+from reward_server.auth.lab import Lab, Plan
 from reward_server.auth.scopes import USUAL, Scope
 from reward_server.clock import to_iso
 from reward_server.errors import FieldProblem, InvalidRequest
@@ -25,35 +27,26 @@ router = Router(prefix=API_PREFIX, tags=["operators"])
 _OPERATE = (Scope.OPERATE,)
 
 
-@router.get("/keys")
-@operation(Operation(KeyList, scopes=_OPERATE, response_example=examples.KEYS))
-async def list_keys(request: Request, lab: Caller) -> Response:
+@router.get("/keys", response_model=KeyList, responses=answers(examples.KEYS))
+async def list_keys(request: Request, lab: Annotated[Lab, for_keys(*_OPERATE)]) -> Body:
     """All API keys, the newest first, without their secrets; revoked ones included."""
     rows = await services_of(request).keys.list()
     return answer(request, {"data": [_summary(row) for row in reversed(rows)]})
 
 
-@router.post("/keys")
-@operation(
-    Operation(
-        NewKeyResponse,
-        CreateKeyRequest,
-        scopes=_OPERATE,
-        errors=(409,),
-        request_example=examples.CREATE_KEY,
-        response_example=examples.NEW_KEY,
-    )
-)
-async def create_key(request: Request, lab: Caller) -> Response:
+@router.post("/keys", response_model=NewKeyResponse, responses=answers(examples.NEW_KEY, 409))
+async def create_key(
+    request: Request,
+    lab: Annotated[Lab, for_keys(*_OPERATE)],
+    wanted: Annotated[CreateKeyRequest, JsonBody(example=examples.CREATE_KEY)],
+) -> Body:
     """Make a key; `key` is in this answer and nowhere else."""
     services = services_of(request)
-    wanted = await body_as(CreateKeyRequest, request)
     return answer(request, await made_key(services, wanted, actor_of(request, lab)))
 
 
-@router.delete("/keys/{key_id}")
-@operation(Operation(KeyResponse, scopes=_OPERATE, errors=(404,), response_example=examples.REVOKED_KEY))
-async def revoke_key(request: Request, lab: Caller, key_id: str) -> Response:
+@router.delete("/keys/{key_id}", response_model=KeyResponse, responses=answers(examples.REVOKED_KEY, 404))
+async def revoke_key(request: Request, lab: Annotated[Lab, for_keys(*_OPERATE)], key_id: str) -> Body:
     """End a key: at once here, within a second on every other server."""
     return answer(request, _summary(await services_of(request).keys.revoke(key_id, actor_of(request, lab))))
 
@@ -64,10 +57,11 @@ class AuditQuery(PagedQuery):
     limit: PageLimit = 50
 
 
-@router.get("/audit")
-@operation(Operation(AuditList, scopes=_OPERATE, errors=(400,), response_example=examples.AUDIT))
-async def read_audit(request: Request, lab: Caller, query: Annotated[AuditQuery, Query()]) -> Response:
-    """What was done, by whom and from where, the newest first."""
+@router.get("/audit", response_model=AuditList, responses=answers(examples.AUDIT, 400))
+async def read_audit(
+    request: Request, lab: Annotated[Lab, for_keys(*_OPERATE)], query: Annotated[AuditQuery, Query()]
+) -> Body:
+    """List events with who caused them and from where, the newest first."""
     services = services_of(request)
     pager = Pager(services.cursors, lab.lab_id, IdPrefix.AUDIT)
     async with services.store.reading() as work:

@@ -5,17 +5,20 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated
 
-from fastapi import Query, Request, Response
+from fastapi import Query, Request
 from pydantic import Field
 
 from reward_server.api import examples
-from reward_server.api.context import API_PREFIX, Body, Caller, actor_of, answer, body_as, services_of
-from reward_server.api.operation import Operation, operation
+from reward_server.api.access import for_keys
+from reward_server.api.answers import answers
+from reward_server.api.body import JsonBody
+from reward_server.api.context import API_PREFIX, Body, actor_of, answer, services_of
 from reward_server.api.query import QueryModel
 from reward_server.api.router import Router
+from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import ANY, Scope
 from reward_server.clock import to_iso
-from reward_server.store.records import LabRow, Limits
+from reward_server.store.records import LabLimitsRow, LabRow
 from trainer_client.wire import (
     ChangeLabRequest,
     CreateLabRequest,
@@ -32,62 +35,46 @@ _NANO = 1_000_000_000
 _MEGA = 1_000_000
 
 
-@router.get("/labs")
-@operation(Operation(LabList, scopes=_OPERATE, response_example=examples.LABS))
-async def list_labs(request: Request, lab: Caller) -> Response:
+@router.get("/labs", response_model=LabList, responses=answers(examples.LABS))
+async def list_labs(request: Request, lab: Annotated[Lab, for_keys(*_OPERATE)]) -> Body:
     """All labs of this server, by their ids."""
     return answer(request, {"data": [_summary(row) for row in await services_of(request).tenants.list()]})
 
 
-@router.post("/labs")
-@operation(
-    Operation(
-        LabResponse,
-        CreateLabRequest,
-        scopes=_OPERATE,
-        errors=(409,),
-        request_example=examples.CREATE_LAB,
-        response_example=examples.LAB,
-    )
-)
-async def create_lab(request: Request, lab: Caller) -> Response:
+@router.post("/labs", response_model=LabResponse, responses=answers(examples.LAB, 409))
+async def create_lab(
+    request: Request,
+    lab: Annotated[Lab, for_keys(*_OPERATE)],
+    wanted: Annotated[CreateLabRequest, JsonBody(example=examples.CREATE_LAB)],
+) -> Body:
     """Make a lab; making a key for a new lab does so, too."""
-    wanted = await body_as(CreateLabRequest, request)
     row = await services_of(request).tenants.create(
         wanted.lab_id, wanted.name, limits_of(wanted.limits), actor_of(request, lab)
     )
     return answer(request, _summary(row))
 
 
-@router.get("/labs/{lab_id}")
-@operation(Operation(LabResponse, scopes=_OPERATE, errors=(404,), response_example=examples.LAB))
-async def read_lab(request: Request, lab: Caller, lab_id: str) -> Response:
+@router.get("/labs/{lab_id}", response_model=LabResponse, responses=answers(examples.LAB, 404))
+async def read_lab(request: Request, lab: Annotated[Lab, for_keys(*_OPERATE)], lab_id: str) -> Body:
     """One lab."""
     return answer(request, _summary(await services_of(request).tenants.get(lab_id)))
 
 
-@router.patch("/labs/{lab_id}")
-@operation(
-    Operation(
-        LabResponse,
-        ChangeLabRequest,
-        scopes=_OPERATE,
-        errors=(404, 409),
-        request_example={"limits": examples.LAB["limits"]},
-        response_example=examples.LAB,
-    )
-)
-async def change_lab(request: Request, lab: Caller, lab_id: str) -> Response:
+@router.patch("/labs/{lab_id}", response_model=LabResponse, responses=answers(examples.LAB, 404, 409))
+async def change_lab(
+    request: Request,
+    lab: Annotated[Lab, for_keys(*_OPERATE)],
+    lab_id: str,
+    wanted: Annotated[ChangeLabRequest, JsonBody(example={"limits": examples.LAB["limits"]})],
+) -> Body:
     """Change a lab's name or its limits, which are replaced as a whole."""
-    wanted = await body_as(ChangeLabRequest, request)
     limits = None if wanted.limits is None else limits_of(wanted.limits)
     row = await services_of(request).tenants.change(lab_id, name=wanted.name, limits=limits, by=actor_of(request, lab))
     return answer(request, _summary(row))
 
 
-@router.delete("/labs/{lab_id}/data")
-@operation(Operation(DeletedData, scopes=_OPERATE, errors=(404,), response_example=examples.DELETED_DATA))
-async def delete_lab_data(request: Request, lab: Caller, lab_id: str) -> Response:
+@router.delete("/labs/{lab_id}/data", response_model=DeletedData, responses=answers(examples.DELETED_DATA, 404))
+async def delete_lab_data(request: Request, lab: Annotated[Lab, for_keys(*_OPERATE)], lab_id: str) -> Body:
     """Permanently delete a lab's conversations, reward models and calibrations.
 
     Its keys, its usage and the audit log stay.
@@ -102,10 +89,11 @@ class UsageQuery(QueryModel):
     days: int = Field(default=30, ge=1, le=366, description="Number of days (UTC), including today.")
 
 
-@router.get("/usage")
-@operation(Operation(UsageResponse, scopes=ANY, errors=(400,), response_example=examples.USAGE))
-async def read_usage(request: Request, lab: Caller, query: Annotated[UsageQuery, Query()]) -> Response:
-    """What the lab of this key used, day by day, and its limits."""
+@router.get("/usage", response_model=UsageResponse, responses=answers(examples.USAGE, 400))
+async def read_usage(
+    request: Request, lab: Annotated[Lab, for_keys(*ANY)], query: Annotated[UsageQuery, Query()]
+) -> Body:
+    """Return the usage of this key's lab, day by day, and its limits."""
     services = services_of(request)
     await services.usage.flush()
     now = services.clock.now()
@@ -131,9 +119,9 @@ async def read_usage(request: Request, lab: Caller, query: Annotated[UsageQuery,
     return answer(request, {"lab_id": lab.lab_id, "limits": _limits(lab.limits), "data": data})
 
 
-def limits_of(wanted: LabLimits) -> Limits:
+def limits_of(wanted: LabLimits) -> LabLimitsRow:
     """In the units of the store."""
-    return Limits(
+    return LabLimitsRow(
         characters_per_day=wanted.characters_per_day,
         tokens_per_day=wanted.tokens_per_day,
         nano_usd_per_day=None if wanted.usd_per_day is None else round(wanted.usd_per_day * _NANO),
@@ -143,7 +131,7 @@ def limits_of(wanted: LabLimits) -> Limits:
     )
 
 
-def _limits(limits: Limits) -> Body:
+def _limits(limits: LabLimitsRow) -> Body:
     shown = {
         "characters_per_day": limits.characters_per_day,
         "tokens_per_day": limits.tokens_per_day,

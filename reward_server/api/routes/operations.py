@@ -5,13 +5,11 @@ from __future__ import annotations
 from fastapi import Request, Response
 from pydantic import BaseModel
 
-from reward_server.api.context import address_of, answer, services_of
+from reward_server.api.context import Body, address_of, answer, services_of
 from reward_server.api.credentials import credentials_of
-from reward_server.api.errors import envelope, json_response, status_of
-from reward_server.api.operation import Operation, operation
 from reward_server.api.readiness import OK, REDIS
 from reward_server.api.router import Router
-from reward_server.auth.scopes import NOBODY, Scope
+from reward_server.auth.scopes import Scope
 from reward_server.errors import FieldProblem, NotReady
 from reward_server.telemetry.metrics import CONTENT_TYPE
 
@@ -33,24 +31,20 @@ class Readiness(BaseModel):
     request_id: str
 
 
-@router.get("/healthz")
-@operation(Operation(Health, scopes=NOBODY))
-async def healthz(request: Request) -> Response:
-    """Whether the process is alive."""
+@router.get("/healthz", response_model=Health)
+async def healthz(request: Request) -> Body:
+    """Answer that the process is alive."""
     return answer(request, {"status": "ok"})
 
 
-@router.get("/readyz")
-@operation(Operation(Readiness, scopes=NOBODY))
-async def readyz(request: Request) -> Response:
-    """Whether requests can be served; when not, 503, and `data.errors` names the dependencies that are missing."""
+@router.get("/readyz", response_model=Readiness)
+async def readyz(request: Request) -> Body:
+    """Answer if requests can be served; when not, 503, and `data.errors` names the dependencies that are missing."""
     dependencies = await services_of(request).readiness.look()
     missing = [FieldProblem((name,), state) for name, state in dependencies.items() if state != OK and name != REDIS]
-    if not missing:
-        return answer(request, {"status": "ok", "dependencies": dict(dependencies)})
-    error = NotReady()
-    content = envelope(request.state.request_id, error.message, error.code, missing, error.retry_after_s)
-    return json_response(content, status_of(error), {"Retry-After": str(error.retry_after_s)})
+    if missing:
+        raise NotReady(missing)
+    return answer(request, {"status": "ok", "dependencies": dict(dependencies)})
 
 
 @router.get("/metrics", include_in_schema=False)

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import Query, Request, Response
-from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, AwareDatetime, Field
 
 from reward_server.api import examples
-from reward_server.api.body import CONVERSATIONS
-from reward_server.api.context import API_PREFIX, Caller, answer, body_as, idempotency_key, services_of
-from reward_server.api.operation import Operation, operation
+from reward_server.api.access import for_keys
+from reward_server.api.answers import JsonLines, answers, lines
+from reward_server.api.body import CONVERSATIONS, JsonBody
+from reward_server.api.context import API_PREFIX, Body, IdempotencyKey, answer, services_of
 from reward_server.api.paging import PagedQuery, Pager, plain_text
 from reward_server.api.query import QueryModel
 from reward_server.api.router import Router
@@ -69,35 +69,24 @@ class ExportQuery(QueryModel):
     provenance: bool = Field(default=True, description="Whether lines include their provenance.")
 
 
-@router.post("/preferences")
-@operation(
-    Operation(
-        PreferenceResponse,
-        PreferenceRequest,
-        scopes=(Scope.LABEL,),
-        errors=(403, 404),
-        request_example=examples.PREFERENCE_REQUEST,
-        response_example=examples.PREFERENCE,
-        retryable=True,
-    )
-)
-async def add_preference(request: Request, lab: Caller) -> Response:
+@router.post("/preferences", response_model=PreferenceResponse, responses=answers(examples.PREFERENCE, 403, 404))
+async def add_preference(
+    request: Request,
+    lab: Annotated[Lab, for_keys(Scope.LABEL)],
+    wanted: Annotated[PreferenceRequest, JsonBody(CONVERSATIONS, example=examples.PREFERENCE_REQUEST)],
+    key: IdempotencyKey = None,
+) -> Body:
     """Keep what a person says: which of two conversations is better."""
-    wanted = await body_as(PreferenceRequest, request, CONVERSATIONS)
     weight_of_all(side.messages for side in (wanted.response_a, wanted.response_b) if side)
-    return answer(request, await services_of(request).preferences.add(lab, wanted, idempotency_key(request)))
+    return answer(request, await services_of(request).preferences.add(lab, wanted, key))
 
 
-@router.get("/preferences")
-@operation(
-    Operation(
-        PreferenceList,
-        scopes=(Scope.LABEL, Scope.EXPORT),
-        errors=(400, 403, 404),
-        response_example=examples.PREFERENCES,
-    )
-)
-async def list_preferences(request: Request, lab: Caller, query: Annotated[PreferenceQuery, Query()]) -> Response:
+@router.get("/preferences", response_model=PreferenceList, responses=answers(examples.PREFERENCES, 400, 403, 404))
+async def list_preferences(
+    request: Request,
+    lab: Annotated[Lab, for_keys(Scope.LABEL, Scope.EXPORT)],
+    query: Annotated[PreferenceQuery, Query()],
+) -> Body:
     """The lab's comparisons and human labels, newest first."""
     services = services_of(request)
     pager = Pager(services.cursors, lab.lab_id, IdPrefix.PREFERENCE, IdPrefix.COMPARISON)
@@ -111,17 +100,15 @@ async def list_preferences(request: Request, lab: Caller, query: Annotated[Prefe
     return answer(request, {"data": page.bodies, **pager.following(page.next)})
 
 
-@router.get("/preferences/export")
-@operation(
-    Operation(
-        ExportedPair,
-        scopes=(Scope.EXPORT,),
-        errors=(400, 403, 404),
-        response_example=examples.EXPORTED_PAIR,
-        response_media=JSON_LINES,
-    )
+@router.get(
+    "/preferences/export",
+    response_model=ExportedPair,
+    response_class=JsonLines,
+    responses=lines(ExportedPair, examples.EXPORTED_PAIR, 400, 403, 404),
 )
-async def export_preferences(request: Request, lab: Caller, query: Annotated[ExportQuery, Query()]) -> Response:
+async def export_preferences(
+    request: Request, lab: Annotated[Lab, for_keys(Scope.EXPORT)], query: Annotated[ExportQuery, Query()]
+) -> Response:
     """Preference pairs for DPO, one JSON object a line: from labels, comparisons and groups of episodes.
 
     With no pairs the body is empty, and the header `X-Labs-Left-Out` says how many were left out, and why.
@@ -134,15 +121,16 @@ async def export_preferences(request: Request, lab: Caller, query: Annotated[Exp
         reasons = export.manifest.to_json()["left_out"]
         told = ", ".join(f"{reason}={count}" for reason, count in reasons.items()) or "none"
         return Response(headers={LEFT_OUT: told}, media_type=JSON_LINES)
-    return StreamingResponse(_joined(first, parts), media_type=JSON_LINES)
+    return JsonLines(_joined(first, parts))
 
 
-@router.get("/preferences/manifest")
-@operation(
-    Operation(ManifestResponse, scopes=(Scope.EXPORT,), errors=(400, 403, 404), response_example=examples.MANIFEST)
+@router.get(
+    "/preferences/manifest", response_model=ManifestResponse, responses=answers(examples.MANIFEST, 400, 403, 404)
 )
-async def preference_manifest(request: Request, lab: Caller, query: Annotated[ExportQuery, Query()]) -> Response:
-    """What the export of the same query holds: counts, what was left out, and a digest of its bytes."""
+async def preference_manifest(
+    request: Request, lab: Annotated[Lab, for_keys(Scope.EXPORT)], query: Annotated[ExportQuery, Query()]
+) -> Body:
+    """Describe the export of the same query: counts, what was left out, and a digest of its bytes."""
     export = _export(request, lab, query)
     async for _ in export.parts():
         pass
@@ -155,17 +143,15 @@ class AgreementQuery(QueryModel):
     collection_slug: CollectionSlug | None = Field(default=None, max_length=128)
 
 
-@router.get("/preferences/agreement")
-@operation(
-    Operation(
-        AgreementResponse,
-        scopes=(Scope.LABEL, Scope.EXPORT),
-        errors=(400, 403, 404),
-        response_example=examples.AGREEMENT,
-    )
+@router.get(
+    "/preferences/agreement", response_model=AgreementResponse, responses=answers(examples.AGREEMENT, 400, 403, 404)
 )
-async def preference_agreement(request: Request, lab: Caller, query: Annotated[AgreementQuery, Query()]) -> Response:
-    """How often rewards agree with the lab's human labels of the same comparisons."""
+async def preference_agreement(
+    request: Request,
+    lab: Annotated[Lab, for_keys(Scope.LABEL, Scope.EXPORT)],
+    query: Annotated[AgreementQuery, Query()],
+) -> Body:
+    """Measure how often rewards agree with the lab's human labels of the same comparisons."""
     return answer(request, await services_of(request).preferences.agreement(lab, query.collection_slug))
 
 

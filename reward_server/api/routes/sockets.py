@@ -61,7 +61,7 @@ async def play_episodes(websocket: WebSocket) -> None:
 
 @dataclass
 class _Noted:
-    """What metrics, log and span hold of an operation."""
+    """Fields of an operation for metrics, log and span."""
 
     request_id: str = field(default_factory=new_request_id)
     ref: Any = None

@@ -13,9 +13,11 @@ from pydantic import Field
 from pydantic_core import to_json
 
 from reward_server.api import examples
-from reward_server.api.context import API_PREFIX, Caller, answer, body_as, idempotency_key, services_of
-from reward_server.api.event_stream import MEDIA, EventStream, Seen
-from reward_server.api.operation import Operation, operation
+from reward_server.api.access import for_keys
+from reward_server.api.answers import Events, answers, events
+from reward_server.api.body import JsonBody
+from reward_server.api.context import API_PREFIX, Body, IdempotencyKey, answer, services_of
+from reward_server.api.event_stream import EventStream, ProgressSnapshot
 from reward_server.api.paging import PagedQuery, Pager
 from reward_server.api.query import QueryModel
 from reward_server.api.router import Router
@@ -41,29 +43,19 @@ LOOK = (Scope.TRAIN, Scope.OPERATE)
 METRIC = "metric"
 """What ids in cursors of metrics begin with."""
 EVENT_RECORDS = 200
-_ONE = Operation(TrainingRunResponse, scopes=LOOK, errors=(404,), response_example=examples.TRAINING_RUN)
-_STOPPED = Operation(TrainingRunResponse, scopes=START, errors=(404,), response_example=examples.TRAINING_RUN)
-_MOVED = Operation(TrainingRunResponse, scopes=START, errors=(404, 409), response_example=examples.TRAINING_RUN)
 
 
-@router.post("/training-runs")
-@operation(
-    Operation(
-        TrainingRunResponse,
-        TrainingRunRequest,
-        scopes=START,
-        errors=(404,),
-        request_example=examples.TRAINING_RUN_REQUEST,
-        response_example=examples.TRAINING_RUN,
-        retryable=True,
-    )
-)
-async def start_training_run(request: Request, lab: Caller) -> Response:
+@router.post("/training-runs", response_model=TrainingRunResponse, responses=answers(examples.TRAINING_RUN, 404))
+async def start_training_run(
+    request: Request,
+    lab: Annotated[Lab, for_keys(*START)],
+    wanted: Annotated[TrainingRunRequest, JsonBody(example=examples.TRAINING_RUN_REQUEST)],
+    key: IdempotencyKey = None,
+) -> Body:
     """Start the learner with a configuration, which it checks first. A run waits until those before it have ended."""
-    wanted = await body_as(TrainingRunRequest, request)
     services = services_of(request)
     await services.storage.require_room(lab)
-    return answer(request, await services.training_runs.start(lab, wanted, idempotency_key(request)))
+    return answer(request, await services.training_runs.start(lab, wanted, key))
 
 
 class RunsQuery(PagedQuery):
@@ -72,9 +64,10 @@ class RunsQuery(PagedQuery):
     status: RunStatus | None = Field(default=None, description="Only runs with this status.")
 
 
-@router.get("/training-runs")
-@operation(Operation(TrainingRunList, scopes=LOOK, errors=(400,), response_example=examples.TRAINING_RUNS))
-async def list_training_runs(request: Request, lab: Caller, query: Annotated[RunsQuery, Query()]) -> Response:
+@router.get("/training-runs", response_model=TrainingRunList, responses=answers(examples.TRAINING_RUNS, 400))
+async def list_training_runs(
+    request: Request, lab: Annotated[Lab, for_keys(*LOOK)], query: Annotated[RunsQuery, Query()]
+) -> Body:
     """The lab's runs, newest first."""
     services = services_of(request)
     pager = Pager(services.cursors, lab.lab_id, IdPrefix.TRAINING_RUN)
@@ -83,30 +76,42 @@ async def list_training_runs(request: Request, lab: Caller, query: Annotated[Run
     return answer(request, {"data": [document(row) for row in shown], **following})
 
 
-@router.get("/training-runs/{training_run_id}")
-@operation(_ONE)
-async def read_training_run(request: Request, lab: Caller, training_run_id: RunId) -> Response:
-    """How a run stands."""
+@router.get(
+    "/training-runs/{training_run_id}",
+    response_model=TrainingRunResponse,
+    responses=answers(examples.TRAINING_RUN, 404),
+)
+async def read_training_run(request: Request, lab: Annotated[Lab, for_keys(*LOOK)], training_run_id: RunId) -> Body:
+    """Return the state of a run."""
     return answer(request, await services_of(request).training_runs.get(lab, training_run_id))
 
 
-@router.delete("/training-runs/{training_run_id}")
-@operation(_MOVED)
-async def delete_training_run(request: Request, lab: Caller, training_run_id: RunId) -> Response:
+@router.delete(
+    "/training-runs/{training_run_id}",
+    response_model=TrainingRunResponse,
+    responses=answers(examples.TRAINING_RUN, 404, 409),
+)
+async def delete_training_run(request: Request, lab: Annotated[Lab, for_keys(*START)], training_run_id: RunId) -> Body:
     """Delete a run that has ended, with its metrics, its checkpoints and the policy."""
     return answer(request, await services_of(request).training_runs.delete(lab, training_run_id))
 
 
-@router.post("/training-runs/{training_run_id}/stop")
-@operation(_STOPPED)
-async def stop_training_run(request: Request, lab: Caller, training_run_id: RunId) -> Response:
+@router.post(
+    "/training-runs/{training_run_id}/stop",
+    response_model=TrainingRunResponse,
+    responses=answers(examples.TRAINING_RUN, 404),
+)
+async def stop_training_run(request: Request, lab: Annotated[Lab, for_keys(*START)], training_run_id: RunId) -> Body:
     """Stop a run after the update it is at, with a checkpoint. One that has ended stays as it is."""
     return answer(request, await services_of(request).training_runs.stop(lab, training_run_id))
 
 
-@router.post("/training-runs/{training_run_id}/resume")
-@operation(_MOVED)
-async def resume_training_run(request: Request, lab: Caller, training_run_id: RunId) -> Response:
+@router.post(
+    "/training-runs/{training_run_id}/resume",
+    response_model=TrainingRunResponse,
+    responses=answers(examples.TRAINING_RUN, 404, 409),
+)
+async def resume_training_run(request: Request, lab: Annotated[Lab, for_keys(*START)], training_run_id: RunId) -> Body:
     """Continue a run that was stopped or that failed, from its newest checkpoint."""
     return answer(request, await services_of(request).training_runs.resume(lab, training_run_id))
 
@@ -124,12 +129,18 @@ class MetricsQuery(AfterQuery):
     cursor: str | None = Field(default=None, description="`next_cursor` of the page before.")
 
 
-@router.get("/training-runs/{training_run_id}/metrics")
-@operation(Operation(TrainingMetrics, scopes=LOOK, errors=(400, 404), response_example=examples.TRAINING_METRICS))
+@router.get(
+    "/training-runs/{training_run_id}/metrics",
+    response_model=TrainingMetrics,
+    responses=answers(examples.TRAINING_METRICS, 400, 404),
+)
 async def read_training_metrics(
-    request: Request, lab: Caller, training_run_id: RunId, query: Annotated[MetricsQuery, Query()]
-) -> Response:
-    """What the learner has measured so far, oldest first: a record for every update and every evaluation."""
+    request: Request,
+    lab: Annotated[Lab, for_keys(*LOOK)],
+    training_run_id: RunId,
+    query: Annotated[MetricsQuery, Query()],
+) -> Body:
+    """Return the metrics of the learner so far, oldest first: a record for every update and every evaluation."""
     services = services_of(request)
     row = await services.training_runs.find(lab, training_run_id)
     pager = Pager(services.cursors, lab.lab_id, METRIC)
@@ -140,25 +151,23 @@ async def read_training_metrics(
     return answer(request, {"data": [each.record for each in shown], **following})
 
 
-@router.get("/training-runs/{training_run_id}/events")
-@operation(
-    Operation(
-        TrainingRunEvent,
-        scopes=LOOK,
-        errors=(400, 404),
-        response_media=MEDIA,
-        events=("progress", "finished"),
-        response_example=examples.TRAINING_RUN_EVENT,
-    )
+@router.get(
+    "/training-runs/{training_run_id}/events",
+    response_model=TrainingRunEvent,
+    response_class=Events,
+    responses=events(("progress", "finished"), 400, 404, model=TrainingRunEvent, example=examples.TRAINING_RUN_EVENT),
 )
 async def follow_training_run(
-    request: Request, lab: Caller, training_run_id: RunId, query: Annotated[AfterQuery, Query()]
+    request: Request,
+    lab: Annotated[Lab, for_keys(*LOOK)],
+    training_run_id: RunId,
+    query: Annotated[AfterQuery, Query()],
 ) -> Response:
     """Server-sent events: `progress` whenever the run moved, with its new records, and `finished` when it is over."""
     runs, place = services_of(request).training_runs, MetricPlace(query.after)
     await runs.find(lab, training_run_id)
 
-    async def look(lab: Lab) -> Seen:
+    async def look(lab: Lab) -> ProgressSnapshot:
         nonlocal place
         row = await runs.find(lab, training_run_id)
         found = await runs.metrics(lab, training_run_id, place, EVENT_RECORDS)
@@ -168,7 +177,7 @@ async def follow_training_run(
         body = document(row)
         data = to_json(body | {"metrics": [each.record for each in found]})
         state = to_json(body | {"place": [place.step, place.kind]})
-        return Seen(data, state, is_over=not row.is_open and not has_more, has_more=has_more)
+        return ProgressSnapshot(data, state, is_over=not row.is_open and not has_more, has_more=has_more)
 
     return EventStream(request, lab, look)
 

@@ -31,7 +31,7 @@ async def private_half(visit: Visit, collection: str, scenario: str) -> Response
 
 @pages.read("/scenarios/{collection}/{scenario}/findings", like=api.create_episode)
 async def findings(visit: Visit, collection: str, scenario: str) -> Response:
-    """What is wrong with the scenario's files, by line, for a part of a page."""
+    """The findings in the scenario's files, by line, for a part of a page."""
     slug = _scenario(visit, collection, scenario).card.slug
     root = visit.services.settings.scenarios
     _, found = await asyncio.to_thread(load_sound, root, [f"{collection}/{slug}"])

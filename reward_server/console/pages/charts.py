@@ -17,7 +17,7 @@ from reward_server.api.routes import episodes as api
 from reward_server.console import queries, view
 from reward_server.console.routing import Pages
 from reward_server.console.visit import Visit
-from reward_server.store.browsing import Found
+from reward_server.store.browsing import BrowsedRow
 
 pages = Pages()
 Json = dict[str, Any]
@@ -54,7 +54,7 @@ async def charts(visit: Visit) -> Response:
 
 
 def histogram(values: Iterable[float], label: str) -> Json:
-    """How many values lie in each twentieth of [0, 1]; 1 belongs to the last."""
+    """The number of values in each twentieth of [0, 1]; 1 belongs to the last."""
     counts = Counter(min(BINS - 1, int(value * BINS)) for value in values)
     return {
         "kind": "bars",
@@ -64,7 +64,7 @@ def histogram(values: Iterable[float], label: str) -> Json:
     }
 
 
-def _histograms(scored: Sequence[Found]) -> list[tuple[str, Json]]:
+def _histograms(scored: Sequence[BrowsedRow]) -> list[tuple[str, Json]]:
     found = [("reward", histogram((row.reward or 0.0 for row in scored), "reward"))] if scored else []
     names = list(dict.fromkeys(name for row in scored for name in row.scores))
     if len(names) > 8:
@@ -75,7 +75,7 @@ def _histograms(scored: Sequence[Found]) -> list[tuple[str, Json]]:
     ]
 
 
-def _scatter(drawn: Sequence[Found], lengths: dict[str, int]) -> Json:
+def _scatter(drawn: Sequence[BrowsedRow], lengths: dict[str, int]) -> Json:
     points = sorted((lengths.get(row.id, 0), row.reward, row.id) for row in drawn)
     return {
         "kind": "scatter",
@@ -87,13 +87,13 @@ def _scatter(drawn: Sequence[Found], lengths: dict[str, int]) -> Json:
     }
 
 
-def _caps(scored: Sequence[Found]) -> list[tuple[str, int, float]]:
+def _caps(scored: Sequence[BrowsedRow]) -> list[tuple[str, int, float]]:
     """(kind, episodes, share) of each cap that holds anywhere; the most frequent first."""
     counts = Counter(cap for row in scored for cap in set(row.capped_by))
     return [(cap, count, count / len(scored)) for cap, count in counts.most_common()]
 
 
-def _by_scenario(scored: Sequence[Found]) -> list[tuple[str, int, float, float, float]]:
+def _by_scenario(scored: Sequence[BrowsedRow]) -> list[tuple[str, int, float, float, float]]:
     """(scenario, episodes, mean, lowest, highest), the lowest mean first."""
     groups: dict[str, list[float]] = {}
     for row in scored:

@@ -18,7 +18,7 @@ TOO_LONG = f"This is longer than a key may be here: {MAX_KEY_CHARACTERS:,} chara
 
 @pages.for_all("GET", "/login")
 async def login(visit: Visit) -> Response:
-    """Where a key is entered."""
+    """The page on which a key is entered."""
     wanted = visit.request.query_params.get("next", "")
     return view.plain(visit.request, "login.html", token=visit.token, next=_ours(wanted), problem="")
 
@@ -47,12 +47,12 @@ async def leave(visit: Visit) -> Response:
 
 @pages.for_all("GET", "/{rest:path}")
 async def nowhere(visit: Visit, rest: str) -> Response:
-    """Whatever else is asked for below /console; the last route there is."""
+    """The page for whatever else is asked for below /console; the last route there is."""
     raise NotFound("There is no such page.")
 
 
 async def _refusal(visit: Visit, key: str) -> str:
-    """Why a key is not taken; nothing where it is."""
+    """The reason why a key is not taken; nothing where it is."""
     if len(key) > MAX_KEY_CHARACTERS:
         return TOO_LONG
     try:

@@ -26,8 +26,8 @@ TYPES = ("evaluate", "compare", "rescore")
 STEPS = {"cancel": api.cancel_job, "resume": api.resume_job, "retry": api.retry_job}
 
 
-class ResultsQuery(QueryModel):
-    """Where the table of results begins."""
+class ResultsPageQuery(QueryModel):
+    """The start of the table of results."""
 
     after: int = -1
 
@@ -57,11 +57,11 @@ async def submit(visit: Visit) -> Response:
 
 @pages.read("/jobs/{job_id}", like=api.read_job)
 async def job(visit: Visit, job_id: str) -> Response:
-    """How a job stands; while it is open, a part of the page asks again."""
+    """The page of a job; while it is open, a part of the page asks again."""
     body = await visit.services.jobs.get(visit.lab, job_id)
     if visit.is_partial:
         return view.page(visit, "_job.html", job=body)
-    after = queries.read(visit, ResultsQuery).after
+    after = queries.read(visit, ResultsPageQuery).after
     results = [each async for each in _first(visit, job_id, after)]
     return view.page(
         visit,

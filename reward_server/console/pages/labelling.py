@@ -17,7 +17,7 @@ from reward_server.api.query import QueryModel
 from reward_server.api.routes import preferences as api
 from reward_server.console import conversation, pairs, queries, view
 from reward_server.console.claims import Claims
-from reward_server.console.pairs import GOLD, Labels, Pair
+from reward_server.console.pairs import GOLD, ConversationPair, Labels
 from reward_server.console.routing import ROOT, Pages
 from reward_server.console.visit import Visit
 from reward_server.errors import InvalidRequest, NotFound
@@ -34,7 +34,7 @@ CHOICES = {"a": "a", "b": "b", "tie": "tie"}
 
 
 class LabelQuery(QueryModel):
-    """Whether pairs that others labelled are shown, too."""
+    """The choice to show pairs that others labelled, too."""
 
     overlap: bool = False
 
@@ -117,7 +117,7 @@ async def export(visit: Visit) -> Response:
 
 @pages.read("/labels/{preference_id}", like=api.list_preferences)
 async def read(visit: Visit, preference_id: str) -> Response:
-    """What a person said, beside what was compared."""
+    """The page of a label, beside what was compared."""
     labels = await pairs.labels_of(visit)
     row = next((each for each in labels.rows if each.preference_id == preference_id), None)
     if row is None:
@@ -126,7 +126,7 @@ async def read(visit: Visit, preference_id: str) -> Response:
     return view.page(visit, "one_label.html", row=row, sides=sides)
 
 
-async def _next(visit: Visit, labels: Labels, person: str, *, overlap: bool) -> Pair | None:
+async def _next(visit: Visit, labels: Labels, person: str, *, overlap: bool) -> ConversationPair | None:
     claims, now = _claims(visit), visit.services.clock.now()
     async for pair in pairs.candidates(visit, labels, person, overlap=overlap):
         place = _place(visit, pair.key)
@@ -135,7 +135,7 @@ async def _next(visit: Visit, labels: Labels, person: str, *, overlap: bool) -> 
     return None
 
 
-def _request(pair: Pair, choice: str, person: str, *, swapped: bool) -> Json:
+def _request(pair: ConversationPair, choice: str, person: str, *, swapped: bool) -> Json:
     """The label as the API takes it, with the sides as they were shown.
 
     Of a stored comparison the sides have their places, so there the choice is turned instead.

@@ -1,39 +1,37 @@
-"""What an operator looks after: usage and budgets, keys, the audit log, and how the server is."""
+"""Pages for an operator: usage and budgets, keys, the audit log, and how the server is."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from fastapi import Response
 
+from reward_server.api.access import Access
 from reward_server.api.body import validate
 from reward_server.api.context import actor_of
-from reward_server.api.operation import Operation
 from reward_server.api.routes import keys as keys_api
 from reward_server.api.routes import labs as labs_api
-from reward_server.api.routes.operations import Readiness
 from reward_server.auth.lab import Plan
 from reward_server.auth.scopes import ANY, USUAL, Scope
 from reward_server.console import queries, view
 from reward_server.console.routing import ROOT, Pages
 from reward_server.console.visit import Visit
-from reward_server.telemetry.alerts.readings import Readings, Wanted, page_of, quantile
+from reward_server.telemetry.alerts.readings import LabelFilter, Readings, page_of, quantile
 from trainer_client.wire import CreateKeyRequest
 
 pages = Pages()
 Json = dict[str, Any]
-HEALTH = Operation(Readiness, scopes=ANY)
+HEALTH = Access(ANY)
 """As /metrics: for every key, or for operators', as the settings say (`health`)."""
 SHARES = (0.5, 0.95, 0.99)
 
 
 @pages.read("/usage", like=labs_api.read_usage)
 async def usage(visit: Visit) -> Response:
-    """What the lab used, day by day, and its budgets."""
+    """The page of the lab's usage, day by day, and its budgets."""
     query = queries.read(visit, labs_api.UsageQuery)
-    body = _body(await labs_api.read_usage(visit.request, visit.lab, query))
+    body = await labs_api.read_usage(visit.request, visit.lab, query)
     days = list(reversed(body["data"]))
     plots = [(name, _daily(days, name)) for name in ("requests", "turns", "evaluations", "characters", "llm_usd")]
     shown = [(name, plot) for name, plot in plots if any(plot["lines"][0]["values"])]
@@ -74,15 +72,15 @@ async def revoke_key(visit: Visit, key_id: str) -> Response:
 
 @pages.read("/audit", like=keys_api.read_audit)
 async def audit(visit: Visit) -> Response:
-    """What was done, by whom and from where."""
+    """The page of the audit log."""
     query = queries.read(visit, keys_api.AuditQuery)
-    body = _body(await keys_api.read_audit(visit.request, visit.lab, query))
+    body = await keys_api.read_audit(visit.request, visit.lab, query)
     return view.page(visit, "audit.html", rows=body["data"], more=body.get("next_cursor", ""))
 
 
 @pages.read("/health", like=HEALTH)
 async def health(visit: Visit) -> Response:
-    """What an operator sees first on a bad day; a part of the page asks again."""
+    """The page that an operator needs first on a bad day; a part of the page asks again."""
     services = visit.services
     if services.settings.metrics_need_a_key:
         visit.lab.require(Scope.OPERATE)
@@ -97,7 +95,7 @@ async def health(visit: Visit) -> Response:
 
 
 async def _keys(visit: Visit, made: Json) -> Response:
-    body = _body(await keys_api.list_keys(visit.request, visit.lab))
+    body = await keys_api.list_keys(visit.request, visit.lab)
     return view.page(
         visit,
         "keys.html",
@@ -107,12 +105,6 @@ async def _keys(visit: Visit, made: Json) -> Response:
         plans=[plan.value for plan in Plan],
         collections=list(visit.services.catalog.collections),
     )
-
-
-def _body(response: Response) -> Json:
-    """What a call of the API answers."""
-    body: Json = json.loads(bytes(response.body))
-    return body
 
 
 def _daily(days: list[Json], name: str) -> Json:
@@ -162,7 +154,7 @@ def _route(seen: Readings, method: str, route: str) -> Json:
     }
 
 
-def _quantiles(seen: Readings, here: Wanted) -> list[str]:
+def _quantiles(seen: Readings, here: LabelFilter) -> list[str]:
     buckets = seen.now.get("labs_request_seconds_bucket", {})
     bounds = {float(dict(labels)["le"]): count for labels, count in buckets.items() if here(dict(labels))}
     return [f"{quantile(bounds, share) * 1000:,.0f}" if bounds else "–" for share in SHARES]

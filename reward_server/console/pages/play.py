@@ -33,7 +33,7 @@ async def choose(visit: Visit) -> Response:
 
 @pages.read("/scenarios/{collection}/{scenario}", like=api.create_episode)
 async def briefing(visit: Visit, collection: str, scenario: str) -> Response:
-    """What an agent is told of a scenario, and how to begin."""
+    """The page on which an agent is briefed for a scenario, and how to begin."""
     found = scenario_for(visit.lab, visit.services.catalog, collection, scenario)
     return view.page(
         visit,
@@ -89,10 +89,10 @@ async def end(visit: Visit, episode_id: str) -> Response:
     return await _after(visit, episode_id)
 
 
-def place_of(visit: Visit, collection: str, scenario: str) -> snippets.Place:
-    """Where code finds a scenario."""
+def place_of(visit: Visit, collection: str, scenario: str) -> snippets.SnippetTarget:
+    """The scenario's place for code."""
     url = str(visit.request.base_url).rstrip("/")
-    return snippets.Place(url, collection, scenario, needs_key=not visit.is_open)
+    return snippets.SnippetTarget(url, collection, scenario, needs_key=not visit.is_open)
 
 
 async def _after(visit: Visit, episode_id: str) -> Response:
@@ -115,7 +115,7 @@ async def _shown(visit: Visit, body: Json) -> Response:
     )
 
 
-def _tools(visit: Visit, body: Json) -> Sequence[tool_forms.Tool]:
+def _tools(visit: Visit, body: Json) -> Sequence[tool_forms.ToolForm]:
     return scenario_for(visit.lab, visit.services.catalog, body["collection_slug"], body["scenario_slug"]).card.tools
 
 
@@ -124,7 +124,7 @@ def _role(visit: Visit, body: Json) -> str:
     return agent_role(body["messages"][0]["role"])
 
 
-def _turn_of(form: Form, tools: Sequence[tool_forms.Tool], role: str) -> TurnRequest:
+def _turn_of(form: Form, tools: Sequence[tool_forms.ToolForm], role: str) -> TurnRequest:
     message: Json = {"role": role, "content": form.text("content").replace("\r\n", "\n")}
     called = next((tool for tool in tools if tool.id == form.line("tool")), None)
     if called is not None:

@@ -8,7 +8,7 @@ from fastapi import Response
 from pydantic import Field
 
 from reward_server.access import visible_collections
-from reward_server.api.operation import operation_of
+from reward_server.api.access import access_of
 from reward_server.api.query import QueryModel
 from reward_server.api.routes import agents as api
 from reward_server.api.routes import drift as drift_api
@@ -22,7 +22,7 @@ pages = Pages()
 
 
 class BoardQuery(QueryModel):
-    """Which table."""
+    """The choice of a table."""
 
     collection: queries.Text = ""
     version: Annotated[str, Field(max_length=64)] = ""
@@ -40,19 +40,19 @@ async def leaderboard(visit: Visit) -> Response:
 
 @pages.read("/agreement", like=preferences_api.preference_agreement)
 async def agreement(visit: Visit) -> Response:
-    """How often rewards agree with people, and where they do not."""
+    """The page on how often rewards agree with people, and where they do not."""
     services, lab = visit.services, visit.lab
     listed = await services.preferences.page(lab, limit=100, after=None, collection=None, source=Source.LABEL)
     apart = [each for each in listed.bodies if _disagrees(each)]
     drift = []
-    if not lab.scopes.isdisjoint(operation_of(drift_api.read_drift).scopes):
+    if not lab.scopes.isdisjoint(access_of(drift_api.read_drift).scopes):
         drift = await services.drift.of(lab, None)
     found = await services.preferences.agreement(lab, None)
     return view.page(visit, "agreement.html", found=found, apart=apart, drift=drift)
 
 
 def _disagrees(label: dict[str, object]) -> bool:
-    """Whether the rewards prefer another side than the person did."""
+    """True if the rewards prefer another side than the person did."""
     a, b = label.get("reward_a"), label.get("reward_b")
     if not isinstance(a, float | int) or not isinstance(b, float | int):
         return False

@@ -14,7 +14,7 @@ from reward_server.api.paging import Pager
 from reward_server.api.routes import episodes as api
 from reward_server.api.routes import evaluate as evaluations_api
 from reward_server.console import conversation, queries, reasons, snippets, view
-from reward_server.console.conversation import Conversation
+from reward_server.console.conversation import ConversationView
 from reward_server.console.pages.play import place_of
 from reward_server.console.reasons import NO_REASONS, Reasons
 from reward_server.console.routing import Pages
@@ -22,7 +22,7 @@ from reward_server.console.visit import Visit
 from reward_server.episodes.machine import agent_role
 from reward_server.errors import InvalidRequest, NotFound
 from reward_server.ids import IdPrefix, is_id
-from reward_server.store.browsing import Found, Order, Wanted
+from reward_server.store.browsing import BrowsedRow, BrowseFilter, Order
 from reward_server.store.records import PageEnd
 from scenarios.library import PublicCollection
 
@@ -32,12 +32,12 @@ ROWS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class StoredConversation:
     """A stored conversation, ready to be read."""
 
     id: str
     body: Json
-    talk: Conversation
+    talk: ConversationView
     messages: Sequence[Json]
     agent_role: str
     config: Json | None
@@ -45,7 +45,7 @@ class Shown:
 
     @property
     def is_episode(self) -> bool:
-        """Whether it was played here; others were sent in."""
+        """True if it was played here; others were sent in."""
         return "episode_id" in self.body
 
 
@@ -75,13 +75,13 @@ async def evaluation(visit: Visit, evaluation_id: str) -> Response:
 
 @pages.read("/episodes/{episode_id}/reasons", like=api.read_episode)
 async def why_episode(visit: Visit, episode_id: str) -> Response:
-    """What the reward of an episode rests on, for a part of a page."""
+    """The reasons for the reward of an episode, for a part of a page."""
     return await _reasons(visit, await _episode(visit, episode_id))
 
 
 @pages.read("/episodes/{episode_id}/code", like=api.read_episode)
 async def code_episode(visit: Visit, episode_id: str) -> Response:
-    """How an episode is scored from code, for a part of a page: it repeats the whole conversation."""
+    """The code that scores an episode, for a part of a page: it repeats the whole conversation."""
     return _code(visit, await _episode(visit, episode_id))
 
 
@@ -130,7 +130,7 @@ async def _listed(visit: Visit, kind: str) -> Response:
     )
 
 
-async def _rows(visit: Visit, kind: str, wanted: Wanted, after: PageEnd | None, skip: int) -> list[Found]:
+async def _rows(visit: Visit, kind: str, wanted: BrowseFilter, after: PageEnd | None, skip: int) -> list[BrowsedRow]:
     async with visit.services.store.reading() as unit:
         if kind == "episodes":
             now = visit.services.clock.now()
@@ -138,7 +138,7 @@ async def _rows(visit: Visit, kind: str, wanted: Wanted, after: PageEnd | None, 
         return await unit.browsing.evaluations(visit.lab.lab_id, wanted, ROWS + 1, after=after, skip=skip)
 
 
-def _seen(visit: Visit, row: Found) -> Found:
+def _seen(visit: Visit, row: BrowsedRow) -> BrowsedRow:
     """The row as this key may see it."""
     return row if visit.sees_why else replace(row, capped_by=())
 
@@ -147,13 +147,13 @@ def _scenarios(visit: Visit) -> list[PublicCollection]:
     return list(visible_collections(visit.lab, visit.services.catalog))
 
 
-async def _any(visit: Visit, conversation_id: str) -> Shown:
+async def _any(visit: Visit, conversation_id: str) -> StoredConversation:
     if is_id(conversation_id, IdPrefix.EVALUATION):
         return await _evaluation(visit, conversation_id)
     return await _episode(visit, conversation_id)
 
 
-async def _episode(visit: Visit, episode_id: str) -> Shown:
+async def _episode(visit: Visit, episode_id: str) -> StoredConversation:
     body = await visit.services.episodes.get(visit.lab, episode_id)
     async with visit.services.store.reading() as unit:
         row = await unit.episodes.get(visit.lab.lab_id, episode_id)
@@ -161,10 +161,10 @@ async def _episode(visit: Visit, episode_id: str) -> Shown:
         raise NotFound
     talk = await conversation.of_episode(visit, body)
     role = agent_role(row.observation_role)
-    return Shown(episode_id, body, talk, body["messages"], role, row.reward_config, row.created_at)
+    return StoredConversation(episode_id, body, talk, body["messages"], role, row.reward_config, row.created_at)
 
 
-async def _evaluation(visit: Visit, evaluation_id: str) -> Shown:
+async def _evaluation(visit: Visit, evaluation_id: str) -> StoredConversation:
     body = await visit.services.evaluations.get(visit.lab, evaluation_id)
     async with visit.services.store.reading() as unit:
         row = await unit.evaluations.get(visit.lab.lab_id, evaluation_id)
@@ -172,10 +172,12 @@ async def _evaluation(visit: Visit, evaluation_id: str) -> Shown:
         raise NotFound
     talk = conversation.of_messages(row.messages, row.agent_role)
     scored = conversation.scored_at_the_end(talk, body)
-    return Shown(evaluation_id, body, scored, row.messages, row.agent_role, row.reward_config, row.created_at)
+    return StoredConversation(
+        evaluation_id, body, scored, row.messages, row.agent_role, row.reward_config, row.created_at
+    )
 
 
-async def _read(visit: Visit, shown: Shown) -> Response:
+async def _read(visit: Visit, shown: StoredConversation) -> Response:
     found = scenario_for(visit.lab, visit.services.catalog, shown.body["collection_slug"], shown.body["scenario_slug"])
     why = await _why(visit, shown) if visit.is_partial else NO_REASONS
     newer, older = await _neighbours(visit, shown)
@@ -193,21 +195,21 @@ async def _read(visit: Visit, shown: Shown) -> Response:
     )
 
 
-def _code(visit: Visit, shown: Shown) -> Response:
+def _code(visit: Visit, shown: StoredConversation) -> Response:
     messages = snippets.as_assistant(shown.messages, shown.agent_role)
     place = place_of(visit, shown.body["collection_slug"], shown.body["scenario_slug"])
     return view.page(visit, "_snippets.html", snippets=snippets.to_score(place, messages))
 
 
-async def _reasons(visit: Visit, shown: Shown) -> Response:
+async def _reasons(visit: Visit, shown: StoredConversation) -> Response:
     return view.page(visit, "_reasons.html", why=await _why(visit, shown))
 
 
-async def _why(visit: Visit, shown: Shown) -> Reasons:
+async def _why(visit: Visit, shown: StoredConversation) -> Reasons:
     return await reasons.reasons_of(visit, shown.body, shown.messages, shown.agent_role, shown.config)
 
 
-async def _neighbours(visit: Visit, shown: Shown) -> tuple[str | None, ...]:
+async def _neighbours(visit: Visit, shown: StoredConversation) -> tuple[str | None, ...]:
     if not shown.is_episode:
         return None, None
     here = PageEnd(shown.created_at, shown.id)
@@ -215,19 +217,19 @@ async def _neighbours(visit: Visit, shown: Shown) -> tuple[str | None, ...]:
         return await unit.browsing.neighbours(visit.lab.lab_id, visit.lab.collections, here)
 
 
-def _both(a: Conversation, b: Conversation) -> Json:
+def _both(a: ConversationView, b: ConversationView) -> Json:
     """The rewards of both, by turn."""
     numbers = range(max(len(a.turns), len(b.turns)) + 1)
     lines = [{"name": name, "values": _rewards(talk, len(numbers))} for name, talk in (("A", a), ("B", b))]
     return {"kind": "line", "x": list(numbers), "lines": lines, "unit": "turn"}
 
 
-def _rewards(talk: Conversation, count: int) -> list[float | None]:
+def _rewards(talk: ConversationView, count: int) -> list[float | None]:
     known = {turn.number: turn.reward for turn in talk.turns}
     first: float | None = 0.0 if known.get(1) is not None else None
     return [first, *(known.get(number) for number in range(1, count))]
 
 
-def _dimensions(a: Shown, b: Shown) -> list[tuple[str, float | None, float | None]]:
+def _dimensions(a: StoredConversation, b: StoredConversation) -> list[tuple[str, float | None, float | None]]:
     scores = [shown.talk.last.scores if shown.talk.last else {} for shown in (a, b)]
     return [(name, scores[0].get(name), scores[1].get(name)) for name in dict.fromkeys((*scores[0], *scores[1]))]

@@ -12,7 +12,7 @@ from reward_server.console.routing import ROOT, Pages
 from reward_server.console.visit import Visit
 from reward_server.ids import IdPrefix
 from reward_server.store.records import PageEnd
-from reward_server.webhooks.events import Event
+from reward_server.webhooks.events import WebhookEvent
 from reward_server.webhooks.service import delivery, document
 from trainer_client.wire import WebhookRequest
 
@@ -71,4 +71,4 @@ async def resend(visit: Visit, webhook_id: str, message_id: str) -> Response:
 
 async def _shown(visit: Visit, secret: str) -> Response:
     hooks = [document(each) for each in await visit.services.webhooks.all(visit.lab)]
-    return view.page(visit, "webhooks.html", hooks=hooks, secret=secret, events=[each.value for each in Event])
+    return view.page(visit, "webhooks.html", hooks=hooks, secret=secret, events=[each.value for each in WebhookEvent])

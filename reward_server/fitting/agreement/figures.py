@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 
 from reward_server.errors import InvalidRequest
-from reward_server.fitting.agreement.read import Entry
-from reward_server.fitting.agreement.scores import Given
+from reward_server.fitting.agreement.read import LabelledEntry
+from reward_server.fitting.agreement.scores import JudgeScores
 from reward_server.preferences.figures import (
     MIN_ROWS,
     OUTCOMES,
@@ -35,7 +35,7 @@ from reward_server.reward_models.reliability import Floats, binomial
 RISE = 1e-6
 
 
-def figures(entries: Sequence[Entry], given: Given) -> Figures:
+def figures(entries: Sequence[LabelledEntry], given: JudgeScores) -> Figures:
     """Everything but attacks and repeats."""
     names = list(given.scores)
     named = sorted({name for entry in entries for name in entry.winners} - set(names))
@@ -50,7 +50,7 @@ def figures(entries: Sequence[Entry], given: Given) -> Figures:
 
 
 def injection(base: Floats, by_attack: Mapping[str, Floats]) -> Figures:
-    """How many conversations of a judge score higher with an attack in them, of the `n` that have both scores.
+    """The number of conversations that score higher by a judge with an attack in them, of the `n` with both scores.
 
     `lost` are those that had a score and have none under attack: neither a rise nor a proof that there is none.
     """
@@ -79,7 +79,7 @@ def noise(base: Floats, again: Floats, uncertainty: Floats) -> Figures:
 # --- labels -------------------------------------------------------------------------------------
 
 
-def _with_labels(entries: Sequence[Entry], scores: Floats, labels: Floats) -> Figures:
+def _with_labels(entries: Sequence[LabelledEntry], scores: Floats, labels: Floats) -> Figures:
     known = np.isfinite(scores) & np.isfinite(labels)
     levels = levels_of(labels[np.isfinite(labels)])
     a, b = scores[known], labels[known]
@@ -97,7 +97,7 @@ def _with_labels(entries: Sequence[Entry], scores: Floats, labels: Floats) -> Fi
 # --- pairs --------------------------------------------------------------------------------------
 
 
-def _of_pairs(entries: Sequence[Entry], scores: Mapping[str, Floats]) -> Figures:
+def _of_pairs(entries: Sequence[LabelledEntry], scores: Mapping[str, Floats]) -> Figures:
     outcomes = np.array([entry.winner for entry in entries], dtype=np.float64)
     found: Figures = {
         name: pairs_of_judge([entry.group for entry in entries], values, outcomes) for name, values in scores.items()
@@ -107,7 +107,7 @@ def _of_pairs(entries: Sequence[Entry], scores: Mapping[str, Floats]) -> Figures
     return {"pairs": found}
 
 
-def _spoken(entries: Sequence[Entry], name: str) -> Figures:
+def _spoken(entries: Sequence[LabelledEntry], name: str) -> Figures:
     """Of a judge that named winners: how often it was right, and whether it said the same with the sides swapped."""
     heard = [entry for entry in entries if name in entry.winners]
     said = np.array([WINNERS[entry.winners[name]] - 0.5 for entry in heard])
@@ -127,7 +127,7 @@ def _spoken(entries: Sequence[Entry], name: str) -> Figures:
 # --- judges with each other ---------------------------------------------------------------------
 
 
-def _between(entries: Sequence[Entry], scores: Mapping[str, Floats]) -> Figures:
+def _between(entries: Sequence[LabelledEntry], scores: Mapping[str, Floats]) -> Figures:
     sides = len(entries[0].sides)
     groups = np.repeat([entry.group for entry in entries], sides)
     found: Figures = {}
@@ -141,7 +141,7 @@ def _between(entries: Sequence[Entry], scores: Mapping[str, Floats]) -> Figures:
     return found
 
 
-def _between_pairs(entries: Sequence[Entry], scores: Mapping[str, Floats]) -> Figures:
+def _between_pairs(entries: Sequence[LabelledEntry], scores: Mapping[str, Floats]) -> Figures:
     """Of judges of pairs: whether they name the same winner, ties included; of two that score, the ranks as well."""
     winners = {name: winners_named(values[0::2] - values[1::2]) for name, values in scores.items()}
     for name in sorted({name for entry in entries for name in entry.winners}):
@@ -177,14 +177,14 @@ def _between_two(a: Floats, b: Floats, high_a: Levels, high_b: Levels, own: list
     )
 
 
-def require(found: Figures, entries: Sequence[Entry]) -> Figures:
+def require(found: Figures, entries: Sequence[LabelledEntry]) -> Figures:
     """`InvalidRequest` where nothing at all could be measured; it says why."""
     if not any(any(found.get(part, {}).values()) for part in ("labels", "pairs", "between")):
         raise InvalidRequest(_why_nothing(entries))
     return found
 
 
-def _why_nothing(entries: Sequence[Entry]) -> str:
+def _why_nothing(entries: Sequence[LabelledEntry]) -> str:
     labels = [entry.label for entry in entries if entry.label is not None]
     if len(labels) >= MIN_ROWS and len(set(labels)) == 1:
         return f"All {len(labels)} labels are {labels[0]:g} (of 0 to 1): agreement needs labels that differ."

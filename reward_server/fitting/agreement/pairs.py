@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import Protocol
 
 from reward_server.errors import JudgeFailed
-from reward_server.fitting.agreement.read import Entry
+from reward_server.fitting.agreement.read import LabelledEntry
 from reward_server.fitting.agreement.scores import transcript_of
-from reward_server.judges.pairwise import Preference
+from reward_server.judges.pairwise import PairwisePreference
 from reward_server.scoring.scorer import Scorer
+from reward_server.scoring.variant import heard_in
 from reward_server.transcripts.transcript import Transcript
 from scenarios.library import SealedScenario, Vault
 from scenarios.schema import Criterion
@@ -20,33 +21,33 @@ AT_ONCE = 16
 _OTHER = {"a": "b", "b": "a", "tie": "a"}
 
 
-class Comparing(Protocol):
+class PairComparer(Protocol):
     """Compares two transcripts in both orders, as `judges.pairwise.PairwiseJudge` does."""
 
     async def compare(
         self, scenario: SealedScenario, criteria: Sequence[Criterion], a: Transcript, b: Transcript, lab_id: str
-    ) -> Preference:
+    ) -> PairwisePreference:
         """The winner, a tie where the orders disagree; `JudgeFailed` where there is none."""
 
 
 async def compared(
-    entries: Sequence[Entry],
+    entries: Sequence[LabelledEntry],
     scorer: Scorer,
     vault: Vault,
-    judge: Comparing,
+    judge: PairComparer,
     *,
     name: str,
     on_done: Callable[[int], None],
-) -> tuple[list[Entry], int]:
+) -> tuple[list[LabelledEntry], int]:
     """The same rows with what the judge says of each, and how many of them it failed on."""
     turnstile = asyncio.Semaphore(AT_ONCE)
 
-    async def one(entry: Entry) -> Entry:
+    async def one(entry: LabelledEntry) -> LabelledEntry:
         first, second = entry.sides
-        scenario = vault.open(first.collection or "", first.scenario or "")
         async with turnstile:
             try:
                 sides = transcript_of(scorer, first), transcript_of(scorer, second)
+                scenario = heard_in(vault, first.collection or "", first.scenario or "", sides[0])
                 said = await judge.compare(scenario, scenario.secrets.rubric.criteria, *sides, "offline")
             except JudgeFailed:
                 return entry

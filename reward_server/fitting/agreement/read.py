@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from reward_server.errors import InvalidRequest
-from reward_server.offline.rows import Row, read_rows
+from reward_server.offline.rows import InputRow, read_rows
 from reward_server.preferences.figures import WINNERS
 
 _GROUPS = ("group", "dialogue_id", "dialogue")
 
 
 @dataclass(frozen=True, repr=False)
-class Side:
+class ConversationSide:
     """A conversation, or the scores it was given before."""
 
     collection: str | None = None
@@ -32,10 +32,10 @@ class Side:
 
 
 @dataclass(frozen=True, repr=False)
-class Entry:
+class LabelledEntry:
     """A row: one side with a label, or two with a winner."""
 
-    sides: tuple[Side, ...]
+    sides: tuple[ConversationSide, ...]
     group: str
     label: float | None = None
     """In [0, 1]."""
@@ -46,8 +46,8 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What rows do not say themselves."""
+class RowDefaults:
+    """The defaults for what rows do not say themselves."""
 
     collection: str | None = None
     scenario: str | None = None
@@ -55,7 +55,7 @@ class Reading:
     """The labels that mean 0 and 1."""
 
 
-def read(path: Path, reading: Reading) -> list[Entry]:
+def read(path: Path, reading: RowDefaults) -> list[LabelledEntry]:
     """The rows of a file; all of one kind.
 
     Raises:
@@ -77,7 +77,7 @@ def read(path: Path, reading: Reading) -> list[Entry]:
     return entries
 
 
-def _entry(row: Row, reading: Reading) -> Entry:
+def _entry(row: InputRow, reading: RowDefaults) -> LabelledEntry:
     if row.problem or not isinstance(row.data, Mapping):
         raise InvalidRequest(f"row {row.number}: {row.problem or 'a row must be an object'}")
     data = row.data
@@ -87,14 +87,16 @@ def _entry(row: Row, reading: Reading) -> Entry:
             raise InvalidRequest(f"row {row.number}: winner must be a, b or tie")
         sides = (_side(row.number, data, "_a", reading), _side(row.number, data, "_b", reading))
         spoken = [_said(row.number, data, name) for name in ("winners", "winners_swapped")]
-        return Entry(sides, group, None, WINNERS[data["winner"]], *spoken)
-    return Entry((_side(row.number, data, "", reading),), group, _label(row.number, data.get("label"), reading.scale))
+        return LabelledEntry(sides, group, None, WINNERS[data["winner"]], *spoken)
+    return LabelledEntry(
+        (_side(row.number, data, "", reading),), group, _label(row.number, data.get("label"), reading.scale)
+    )
 
 
-def _side(number: int, data: Mapping[str, Any], suffix: str, reading: Reading) -> Side:
+def _side(number: int, data: Mapping[str, Any], suffix: str, reading: RowDefaults) -> ConversationSide:
     scores = data.get(f"scores{suffix}")
     if isinstance(scores, Mapping) and scores:
-        return Side(scores={str(name): _number(number, value) for name, value in scores.items()})
+        return ConversationSide(scores={str(name): _number(number, value) for name, value in scores.items()})
     holder = data.get(f"response{suffix}") if suffix else data
     messages = holder.get("messages") if isinstance(holder, Mapping) else None
     if not isinstance(messages, Sequence) or isinstance(messages, str) or not messages:
@@ -105,7 +107,7 @@ def _side(number: int, data: Mapping[str, Any], suffix: str, reading: Reading) -
     scenario = data.get("scenario_slug", reading.scenario)
     if not isinstance(collection, str) or not isinstance(scenario, str):
         raise InvalidRequest(f"row {number}: give --collection and --scenario, or name them in the row")
-    return Side(collection, scenario, tuple(messages))
+    return ConversationSide(collection, scenario, tuple(messages))
 
 
 def _said(number: int, data: Mapping[str, Any], name: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Who judges on this machine: the embedded judges, the language model, the active reward model, plug-ins."""
+"""The judges of this machine: the embedded ones, the language model, the active reward model, plug-ins."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reward_server.errors import InvalidRequest
-from reward_server.fitting.agreement.scores import Judges
+from reward_server.fitting.agreement.scores import MeasuredJudges
 from reward_server.judges.base import Judge
 from reward_server.judges.estimate import ConversationJudge
 from reward_server.judges.local import LocalJudge
@@ -21,7 +21,7 @@ YES, NO, PER_ANSWER = "yes", "no", "per answer"
 
 
 @dataclass(frozen=True)
-class Seat:
+class RosterEntry:
     """A judge as `labs judges list` shows it."""
 
     name: str
@@ -32,7 +32,7 @@ class Seat:
     """Whether its answers say how sure they are: `yes`, `no`, or `per answer`, where each answer may or may not."""
 
 
-def seats(engine: OfflineEngine, llm_samples: int) -> list[Seat]:
+def seats(engine: OfflineEngine, llm_samples: int) -> list[RosterEntry]:
     """Everybody who can be heard here, in a fixed order."""
     plugins = engine.guests.plugins
     embedded: list[Judge] = [StateJudge(), RuleJudge(), LocalJudge(engine.matcher)]
@@ -40,15 +40,15 @@ def seats(engine: OfflineEngine, llm_samples: int) -> list[Seat]:
     asked = [_criteria(judge, YES if judge.name != "llm" or llm_samples > 1 else NO) for judge in engine.guests.asked]
     added = [_criteria(judge, PER_ANSWER) for judge in (*plugins.computed, *plugins.asked)]
     whole = [
-        Seat(name, judge.version, WHOLE, _of_a_whole(judge))
+        RosterEntry(name, judge.version, WHOLE, _of_a_whole(judge))
         for name, judge in engine.guests.conversation_judges().items()
     ]
     own = NO if all(each.uncertainty == NO for each in (*asked, *added)) else PER_ANSWER
-    rubric = Seat(RUBRIC, engine.scorer.scoring_version, "the reward of a scenario's rubric", own)
+    rubric = RosterEntry(RUBRIC, engine.scorer.scoring_version, "the reward of a scenario's rubric", own)
     return [rubric, *exact, *asked, *added, *whole]
 
 
-def chosen(found: Sequence[Seat], names: Sequence[str]) -> Judges:
+def chosen(found: Sequence[RosterEntry], names: Sequence[str]) -> MeasuredJudges:
     """The judges of these names.
 
     Raises:
@@ -64,7 +64,7 @@ def chosen(found: Sequence[Seat], names: Sequence[str]) -> Judges:
     if len(set(names)) < len(names):
         raise InvalidRequest("Name each judge once.")
     whole = tuple(name for name in names if known[name].decides == WHOLE)
-    return Judges(tuple(name for name in names if name not in whole), whole)
+    return MeasuredJudges(tuple(name for name in names if name not in whole), whole)
 
 
 def _of_a_whole(judge: ConversationJudge) -> str:
@@ -73,5 +73,5 @@ def _of_a_whole(judge: ConversationJudge) -> str:
     return PER_ANSWER if knows is None else YES if knows else NO
 
 
-def _criteria(judge: Judge, uncertainty: str) -> Seat:
-    return Seat(judge.name, judge.version, ", ".join(sorted(judge.kinds)), uncertainty)
+def _criteria(judge: Judge, uncertainty: str) -> RosterEntry:
+    return RosterEntry(judge.name, judge.version, ", ".join(sorted(judge.kinds)), uncertainty)

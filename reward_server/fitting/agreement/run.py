@@ -10,9 +10,9 @@ import numpy as np
 from reward_server.errors import InvalidRequest
 from reward_server.fitting.agreement.attacks import ATTACKS
 from reward_server.fitting.agreement.figures import figures, injection, noise, require
-from reward_server.fitting.agreement.pairs import Comparing, compared
-from reward_server.fitting.agreement.read import Entry, Side
-from reward_server.fitting.agreement.scores import Given, Judges, Scoring, attacked
+from reward_server.fitting.agreement.pairs import PairComparer, compared
+from reward_server.fitting.agreement.read import ConversationSide, LabelledEntry
+from reward_server.fitting.agreement.scores import AgreementScorer, JudgeScores, MeasuredJudges, attacked
 from reward_server.preferences.figures import Figures
 from reward_server.scoring.scorer import Scorer
 from scenarios.library import Vault
@@ -24,26 +24,26 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Task:
-    """What is measured."""
+class AgreementTask:
+    """The subject of a measurement."""
 
-    judges: Judges
+    judges: MeasuredJudges
     attacked: int
     """How many conversations are attacked and read again; 0 for none."""
-    pairwise: Comparing | None = None
+    pairwise: PairComparer | None = None
     """The language model as a judge of pairs, where it is asked for."""
 
 
-def of_scores(entries: Sequence[Entry]) -> Figures:
+def of_scores(entries: Sequence[LabelledEntry]) -> Figures:
     """Figures of scores that were made before; attacks and repeats need the judges themselves."""
     sides = [side for entry in entries for side in entry.sides]
     names = list(sides[0].scores)
     scores = {name: np.array([side.scores[name] for side in sides]) for name in names}
-    return require(figures(entries, Given(scores, {}, {})), entries)
+    return require(figures(entries, JudgeScores(scores, {}, {})), entries)
 
 
 async def of_judges(
-    entries: Sequence[Entry], scorer: Scorer, vault: Vault, task: Task, on_progress: Progress
+    entries: Sequence[LabelledEntry], scorer: Scorer, vault: Vault, task: AgreementTask, on_progress: Progress
 ) -> Figures:
     """Figures of judges of this machine.
 
@@ -61,7 +61,7 @@ async def of_judges(
         done += count
         on_progress(done, total)
 
-    scoring = Scoring(scorer, vault, task.judges, on_scored)
+    scoring = AgreementScorer(scorer, vault, task.judges, on_scored)
     scoring.check(sides)
     given = await scoring.give(sides)
     silent = [name for name, scores in given.scores.items() if not np.isfinite(scores).any()]
@@ -78,7 +78,9 @@ async def of_judges(
     return found | {"failures": given.failures, "scoring_version": scorer.scoring_version}
 
 
-async def _under_attack(scoring: Scoring, sides: Sequence[Side], given: Given, sample: list[int]) -> Figures:
+async def _under_attack(
+    scoring: AgreementScorer, sides: Sequence[ConversationSide], given: JudgeScores, sample: list[int]
+) -> Figures:
     # In another order, so that a judge whose score depends on its neighbours shows it.
     again = await scoring.give(sides[::-1])
     after = {attack: await scoring.give([attacked(side, text) for side in sides]) for attack, text in ATTACKS.items()}

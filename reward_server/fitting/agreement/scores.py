@@ -15,8 +15,8 @@ import numpy as np
 from pydantic import ValidationError
 
 from reward_server.errors import InvalidRequest, LabsError
-from reward_server.fitting.agreement.read import Side
-from reward_server.judges.base import Status
+from reward_server.fitting.agreement.read import ConversationSide
+from reward_server.judges.base import VerdictStatus
 from reward_server.reward_models.reliability import Floats
 from reward_server.scoring.compose import RUBRIC
 from reward_server.scoring.config import RewardConfig, read_config
@@ -31,8 +31,8 @@ BATCH = 48
 
 
 @dataclass(frozen=True)
-class Judges:
-    """Who is measured: names of judges of criteria, the rubric among them, and of whole conversations."""
+class MeasuredJudges:
+    """The judges that are measured: those of criteria, the rubric among them, and those of whole conversations."""
 
     criteria: tuple[str, ...]
     conversation: tuple[str, ...]
@@ -44,12 +44,12 @@ class Judges:
 
     @property
     def passes(self) -> int:
-        """How often every conversation is scored."""
+        """The number of times every conversation is scored."""
         return bool(self.criteria) + len(self.conversation)
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class JudgeScores:
     """Scores of n conversations, NaN where a judge has none."""
 
     scores: Mapping[str, Floats]
@@ -60,16 +60,16 @@ class Given:
     """By judge and code, as `judge: code`."""
 
 
-class Scoring:
+class AgreementScorer:
     """One scorer and the judges that are measured."""
 
-    def __init__(self, scorer: Scorer, vault: Vault, judges: Judges, on_scored: Callable[[int], None]) -> None:
+    def __init__(self, scorer: Scorer, vault: Vault, judges: MeasuredJudges, on_scored: Callable[[int], None]) -> None:
         self._scorer = scorer
         self._vault = vault
         self._judges = judges
         self._on_scored = on_scored
 
-    def check(self, sides: Sequence[Side]) -> None:
+    def check(self, sides: Sequence[ConversationSide]) -> None:
         """Refuse, before any work, conversations that cannot be read and judges that are not here."""
         for name in self._judges.conversation:
             self._scorer.check(_alone(name))
@@ -79,17 +79,19 @@ class Scoring:
             except LabsError as error:
                 raise InvalidRequest(f"conversation {number}: {error.message}") from None
 
-    async def give(self, sides: Sequence[Side]) -> Given:
+    async def give(self, sides: Sequence[ConversationSide]) -> JudgeScores:
         """The scores of all judges."""
         empty = [{name: np.full(len(sides), np.nan) for name in self._judges.names} for _ in range(2)]
-        given = Given(empty[0], empty[1], {})
+        given = JudgeScores(empty[0], empty[1], {})
         for name in self._judges.conversation:
             await self._pass(sides, (name,), _alone(name), given)
         if self._judges.criteria:
             await self._pass(sides, self._judges.criteria, _alone(RUBRIC), given)
         return given
 
-    async def _pass(self, sides: Sequence[Side], names: tuple[str, ...], config: RewardConfig, given: Given) -> None:
+    async def _pass(
+        self, sides: Sequence[ConversationSide], names: tuple[str, ...], config: RewardConfig, given: JudgeScores
+    ) -> None:
         """Score every conversation once, and write down what it says of the named judges."""
         for start in range(0, len(sides), BATCH):
             part = sides[start : start + BATCH]
@@ -103,23 +105,23 @@ class Scoring:
                         given.scores[name][index], given.uncertainty[name][index] = self._value(name, side, outcome)
             self._on_scored(len(part))
 
-    async def _outcomes(self, part: Sequence[Side], config: RewardConfig) -> list[Scored | Unscored]:
+    async def _outcomes(self, part: Sequence[ConversationSide], config: RewardConfig) -> list[Scored | Unscored]:
         """One per conversation; one that an attack made too long to be read is a failure like any other."""
         requests = [self._attempt(side, config) for side in part]
         scored = iter(await self._scorer.score([each for each in requests if isinstance(each, ScoreRequest)]))
         return [next(scored) if isinstance(each, ScoreRequest) else each for each in requests]
 
-    def _attempt(self, side: Side, config: RewardConfig) -> ScoreRequest | Unscored:
+    def _attempt(self, side: ConversationSide, config: RewardConfig) -> ScoreRequest | Unscored:
         try:
             return self._request(side, config)
         except LabsError as error:
             return Unscored(error)
 
-    def _request(self, side: Side, config: RewardConfig) -> ScoreRequest:
+    def _request(self, side: ConversationSide, config: RewardConfig) -> ScoreRequest:
         return ScoreRequest(side.collection or "", side.scenario or "", transcript_of(self._scorer, side), config)
 
-    def _value(self, name: str, side: Side, scored: Scored) -> tuple[float, float]:
-        """What a judge made of it, and its doubt where it knows it."""
+    def _value(self, name: str, side: ConversationSide, scored: Scored) -> tuple[float, float]:
+        """The score of a judge, and its doubt where it knows it."""
         doubt = float("nan") if scored.uncertainty is None else scored.uncertainty
         if name == RUBRIC or name in self._judges.conversation:
             return scored.reward, doubt
@@ -127,7 +129,7 @@ class Scoring:
             criterion.id: criterion.points
             for criterion in self._vault.open(side.collection or "", side.scenario or "").secrets.rubric.criteria
         }
-        own = [v for v in scored.verdicts if v.judge == name and v.status is not Status.ABSTAINED]
+        own = [v for v in scored.verdicts if v.judge == name and v.status is not VerdictStatus.ABSTAINED]
         most = fsum(points[v.criterion_id] for v in own if points[v.criterion_id] > 0)
         if most <= 0:
             return float("nan"), float("nan")
@@ -136,7 +138,7 @@ class Scoring:
         return min(1.0, max(0.0, earned)), float(np.sqrt(fsum(known))) if known else float("nan")
 
 
-def require_scenarios(sides: Sequence[Side], vault: Vault) -> None:
+def require_scenarios(sides: Sequence[ConversationSide], vault: Vault) -> None:
     """Refuse conversations of scenarios that are not here, before anything slow is loaded (`InvalidRequest`)."""
     known = set(vault.names())
     for number, side in enumerate(sides, 1):
@@ -146,7 +148,7 @@ def require_scenarios(sides: Sequence[Side], vault: Vault) -> None:
             raise InvalidRequest(told + meant(name, (f"{each}/{slug}" for each, slug in known)))
 
 
-def transcript_of(scorer: Scorer, side: Side) -> Transcript:
+def transcript_of(scorer: Scorer, side: ConversationSide) -> Transcript:
     """The conversation as the API would read it; `InvalidRequest` names the field that is wrong."""
     try:
         messages = [Message.model_validate(dict(message)) for message in side.messages]
@@ -160,7 +162,7 @@ def _alone(name: str) -> RewardConfig:
     return read_config({"composite": {"combine": "weighted_sum", "parts": [{"judge": name}]}})
 
 
-def attacked(side: Side, text: str) -> Side:
+def attacked(side: ConversationSide, text: str) -> ConversationSide:
     """The same conversation with a text appended to every agent turn."""
     messages = tuple(
         {**message, "content": f"{message.get('content', '')} {text}"}
@@ -168,4 +170,4 @@ def attacked(side: Side, text: str) -> Side:
         else message
         for message in side.messages
     )
-    return Side(side.collection, side.scenario, messages)
+    return ConversationSide(side.collection, side.scenario, messages)

@@ -1,4 +1,4 @@
-"""What calibrations are fitted on: rewards beside labels, or pairs beside their winners.
+"""The data that calibrations are fitted on: rewards beside labels, or pairs beside their winners.
 
 Columns of float64, one entry per row; several named rewards stay several columns. What is wrong with them is told by
 `calibration_fit`.

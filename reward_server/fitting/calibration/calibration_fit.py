@@ -21,15 +21,15 @@ from reward_server.reward_models.calibration import (
     Calibration,
     Combination,
     Error,
-    Line,
     Logistic,
     Method,
+    PiecewiseLinear,
     RewardMap,
     sealed,
 )
 from reward_server.reward_models.reliability import Floats, calibration_error
 
-__all__ = ["MINIMUM", "Judged", "JudgedPairs", "LabelledRows", "check_method", "fit", "folds", "judged"]
+__all__ = ["MINIMUM", "JudgedPairs", "LabelledRows", "ReliabilityData", "check_method", "fit", "folds", "judged"]
 
 MINIMUM: Mapping[Method, int] = {"temperature": 50, "isotonic": 200, "z_score": 30, "min_max": 30, "percentile": 100}
 """Fewest rows or pairs of each method."""
@@ -42,8 +42,8 @@ _MOST_KNOTS = 1001
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
-    """What a reliability diagram shows: predictions beside outcomes, before and after."""
+class ReliabilityData:
+    """The data of a reliability diagram: predictions beside outcomes, before and after."""
 
     before: Floats
     """(n,)."""
@@ -91,7 +91,7 @@ def fit(
     )
 
 
-def judged(data: LabelledRows | JudgedPairs, method: Method, name: str) -> Judged | None:
+def judged(data: LabelledRows | JudgedPairs, method: Method, name: str) -> ReliabilityData | None:
     """Predictions of a named reward before and after calibration, for a diagram; None where there is nothing to see."""
     if isinstance(data, JudgedPairs):
         return _judged_pairs(data, name)
@@ -99,7 +99,7 @@ def judged(data: LabelledRows | JudgedPairs, method: Method, name: str) -> Judge
     if method != "isotonic" or labels is None or rewards.min() < 0.0 or rewards.max() > 1.0:
         return None
     after = _cross_fitted(data.groups, lambda rows: _isotonic(rewards[rows], labels[rows]).apply, rewards)
-    return Judged(rewards, after, labels)
+    return ReliabilityData(rewards, after, labels)
 
 
 # --- what is refused ----------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def _labels(data: LabelledRows) -> Floats:
     return data.labels if data.labels is not None else np.zeros(0)
 
 
-def _isotonic(values: Floats, labels: Floats) -> Line:
+def _isotonic(values: Floats, labels: Floats) -> PiecewiseLinear:
     """The rising step function closest to the labels, clipped beyond the fitted range (Zadrozny & Elkan 2002)."""
     from sklearn.isotonic import IsotonicRegression
 
@@ -175,16 +175,16 @@ def _isotonic(values: Floats, labels: Floats) -> Line:
     return _line(np.asarray(fitted.X_thresholds_, np.float64), np.asarray(fitted.y_thresholds_, np.float64))
 
 
-def _z_score(values: Floats) -> Line:
+def _z_score(values: Floats) -> PiecewiseLinear:
     mean, std = float(values.mean()), float(values.std())
-    return Line(x=(mean - Z_LIMIT * std, mean + Z_LIMIT * std), y=(-Z_LIMIT, Z_LIMIT))
+    return PiecewiseLinear(x=(mean - Z_LIMIT * std, mean + Z_LIMIT * std), y=(-Z_LIMIT, Z_LIMIT))
 
 
-def _min_max(values: Floats) -> Line:
-    return Line(x=(float(values.min()), float(values.max())), y=(0.0, 1.0))
+def _min_max(values: Floats) -> PiecewiseLinear:
+    return PiecewiseLinear(x=(float(values.min()), float(values.max())), y=(0.0, 1.0))
 
 
-def _percentile(values: Floats) -> Line:
+def _percentile(values: Floats) -> PiecewiseLinear:
     """The share of fitted rewards that are lower, half of the equal ones included, between at most 1001 knots."""
     knots, counts = np.unique(values, return_counts=True)
     shares = (np.cumsum(counts) - counts / 2) / len(values)
@@ -194,16 +194,16 @@ def _percentile(values: Floats) -> Line:
     return _line(knots, shares)
 
 
-def _line(x: Floats, y: Floats) -> Line:
+def _line(x: Floats, y: Floats) -> PiecewiseLinear:
     """Knots that rise; ones too close for a float to tell apart are merged."""
     kept = np.concatenate([[True], np.diff(x) > 1e-12])
     x, y = x[kept], np.maximum.accumulate(np.clip(y[kept], 0.0, 1.0))
     if len(x) == 1:
         x, y = np.array([x[0], x[0] + 1e-9]), np.array([y[0], y[0]])
-    return Line(x=tuple(x.tolist()), y=tuple(y.tolist()))
+    return PiecewiseLinear(x=tuple(x.tolist()), y=tuple(y.tolist()))
 
 
-_SCALES: Mapping[Method, Callable[[Floats], Line]] = {
+_SCALES: Mapping[Method, Callable[[Floats], PiecewiseLinear]] = {
     "z_score": _z_score,
     "min_max": _min_max,
     "percentile": _percentile,
@@ -227,14 +227,14 @@ def _pivot(data: JudgedPairs, name: str) -> float:
     return float(np.concatenate([data.first[name], data.second[name]]).mean())
 
 
-def _judged_pairs(data: JudgedPairs, name: str) -> Judged:
+def _judged_pairs(data: JudgedPairs, name: str) -> ReliabilityData:
     margins = data.first[name] - data.second[name]
 
     def fitted(rows: NDArray[np.intp]) -> Callable[[Floats], Floats]:
         return Logistic(pivot=0.0, temperature=_temperature(margins[rows], data.outcomes[rows], name)).apply
 
     plain = Logistic(pivot=0.0, temperature=1.0).apply(margins)
-    return Judged(plain, _cross_fitted(data.groups, fitted, margins), data.outcomes)
+    return ReliabilityData(plain, _cross_fitted(data.groups, fitted, margins), data.outcomes)
 
 
 def _temperature(margins: Floats, outcomes: Floats, name: str) -> float:
@@ -282,12 +282,14 @@ def _combination(data: LabelledRows, method: Method, maps: Sequence[RewardMap]) 
     return Combination(weights=named, ece_after=_error(predicted, labels, data.groups))
 
 
-def _curve(name: str, data: LabelledRows, method: Method) -> Line:
+def _curve(name: str, data: LabelledRows, method: Method) -> PiecewiseLinear:
     values = data.rewards[name]
     return _isotonic(values, _labels(data)) if method == "isotonic" else _SCALES[method](values)
 
 
-def _columns(curves: Sequence[Line | Logistic], rewards: Mapping[str, Floats], maps: Sequence[RewardMap]) -> Floats:
+def _columns(
+    curves: Sequence[PiecewiseLinear | Logistic], rewards: Mapping[str, Floats], maps: Sequence[RewardMap]
+) -> Floats:
     return np.stack([curve.apply(rewards[each.name]) for curve, each in zip(curves, maps, strict=True)], axis=1)
 
 

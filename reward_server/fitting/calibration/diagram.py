@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reward_server.fitting.calibration.calibration_fit import Judged
+from reward_server.fitting.calibration.calibration_fit import ReliabilityData
 from reward_server.reward_models.calibration import Calibration
 from reward_server.reward_models.reliability import Floats, equal_mass_bins
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MAX_REWARDS = 6
 
 
-def draw(path: Path, calibration: Calibration, judged: Mapping[str, Judged]) -> None:
+def draw(path: Path, calibration: Calibration, judged: Mapping[str, ReliabilityData]) -> None:
     """One row of two plots for each reward; a reward without labels shows its map instead."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

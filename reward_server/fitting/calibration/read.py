@@ -20,7 +20,7 @@ import numpy as np
 from reward_server.errors import InvalidRequest
 from reward_server.fitting.calibration.calibration_data import JudgedPairs, LabelledRows
 from reward_server.offline.results import RESULTS
-from reward_server.offline.rows import Row, read_rows
+from reward_server.offline.rows import InputRow, read_rows
 from reward_server.reward_models.calibration import DEFAULT_REWARD
 from reward_server.reward_models.reliability import Floats
 
@@ -30,7 +30,7 @@ _JOINED_BY = ("key", "id", "row")
 
 
 @dataclass(frozen=True)
-class Found:
+class CalibrationInput:
     """The data, and what else the rows said."""
 
     data: LabelledRows | JudgedPairs
@@ -49,7 +49,7 @@ class _Line:
     group: str
 
 
-def read(path: Path, labels: Path | None = None, scale: tuple[float, float] = (0.0, 1.0)) -> Found:
+def read(path: Path, labels: Path | None = None, scale: tuple[float, float] = (0.0, 1.0)) -> CalibrationInput:
     """The rows of a file or of the folder of an evaluation; `scale` is the labels that mean 0 and 1.
 
     Raises:
@@ -68,14 +68,14 @@ def read(path: Path, labels: Path | None = None, scale: tuple[float, float] = (0
     if _is_result(rows[0][1]):
         scored = [(number, row) for number, row in rows if row.get("status") == "success"]
         lines = _results(scored, _labels(labels, scale))
-        return Found(_columns(lines, source.name), _owner(row for _, row in scored), _left_out(rows, lines))
+        return CalibrationInput(_columns(lines, source.name), _owner(row for _, row in scored), _left_out(rows, lines))
     if labels is not None:
         raise InvalidRequest("--labels goes with the results of ./labs evaluate; other rows hold their labels.")
     lines = [_line(number, row, scale) for number, row in rows]
-    return Found(_columns(lines, source.name), _owner(row for _, row in rows), 0)
+    return CalibrationInput(_columns(lines, source.name), _owner(row for _, row in rows), 0)
 
 
-def _content(row: Row, name: str) -> tuple[int, Mapping[str, Any]]:
+def _content(row: InputRow, name: str) -> tuple[int, Mapping[str, Any]]:
     if row.problem or not isinstance(row.data, Mapping):
         raise InvalidRequest(f"{name} row {row.number}: {row.problem or 'not an object'}")
     return row.number, row.data

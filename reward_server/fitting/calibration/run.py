@@ -12,9 +12,9 @@ import numpy as np
 
 from reward_server.errors import InvalidRequest
 from reward_server.fitting.calibration.calibration_data import JudgedPairs, LabelledRows
-from reward_server.fitting.calibration.calibration_fit import Judged, check_method, fit, judged
+from reward_server.fitting.calibration.calibration_fit import ReliabilityData, check_method, fit, judged
 from reward_server.fitting.calibration.diagram import draw
-from reward_server.fitting.calibration.read import Found
+from reward_server.fitting.calibration.read import CalibrationInput
 from reward_server.fitting.calibration.spread import Rescaled, rescaled
 from reward_server.reward_models.calibration import OWNER, Calibration, save
 
@@ -22,7 +22,7 @@ _OWNER = re.compile(OWNER)
 
 
 @dataclass(frozen=True)
-class Kept:
+class SavedCalibration:
     """A calibration and its files."""
 
     calibration: Calibration
@@ -32,8 +32,8 @@ class Kept:
     """Of maps that know no labels, by the name of the reward."""
 
 
-def owner_of(found: Found, given: str | None, asked_as: str = "--for") -> str:
-    """Which scoring version or reward model the rewards are of; `asked_as` is what the caller calls `given`.
+def owner_of(found: CalibrationInput, given: str | None, asked_as: str = "--for") -> str:
+    """The scoring version or reward model that made the rewards; `asked_as` is what the caller calls `given`.
 
     Raises:
         InvalidRequest: nobody says, what is said is malformed, or the rows say otherwise.
@@ -50,14 +50,16 @@ def owner_of(found: Found, given: str | None, asked_as: str = "--for") -> str:
     return owner
 
 
-def calibrate(found: Found, method: str, owner: str, created: datetime, folder: Path, *, combine: bool = False) -> Kept:
+def calibrate(
+    found: CalibrationInput, method: str, owner: str, created: datetime, folder: Path, *, combine: bool = False
+) -> SavedCalibration:
     """Fit, write `<id>.json` and `<id>.png` into the folder."""
     data = found.data.ordered()
     if isinstance(data, JudgedPairs):
         _check_winners(data)
     calibration = fit(data, method, owner, created, combine=combine)
     path = save(calibration, folder)
-    known: dict[str, Judged] = {}
+    known: dict[str, ReliabilityData] = {}
     for name in data.names:
         seen = judged(data, check_method(method), name)
         if seen is not None:
@@ -65,8 +67,10 @@ def calibrate(found: Found, method: str, owner: str, created: datetime, folder: 
     diagram = path.with_suffix(".png")
     draw(diagram, calibration, known)
     if isinstance(data, LabelledRows) and calibration.is_scaling:
-        return Kept(calibration, path, diagram, {n: rescaled(calibration, n, v) for n, v in data.rewards.items()})
-    return Kept(calibration, path, diagram)
+        return SavedCalibration(
+            calibration, path, diagram, {n: rescaled(calibration, n, v) for n, v in data.rewards.items()}
+        )
+    return SavedCalibration(calibration, path, diagram)
 
 
 def _check_winners(data: JudgedPairs) -> None:

@@ -1,4 +1,4 @@
-"""Where rewards lie before and after a map that knows no labels: all that can be said of rescaling."""
+"""The spread of rewards before and after a map that knows no labels: all that can be said of rescaling."""
 
 from __future__ import annotations
 

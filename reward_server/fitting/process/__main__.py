@@ -27,7 +27,7 @@ SPEAK_EVERY_S = 1.0
 _FRAMES = 12
 
 
-class Progress:
+class ProgressReporter:
     """Tells how far an errand is, in parts of the whole that never fall, once a second at most."""
 
     def __init__(self, out: BinaryIO, parts: dict[str, tuple[float, float]]) -> None:
@@ -63,7 +63,7 @@ def main() -> None:
     os.nice(LOWER)
     try:
         errand = importlib.import_module(ERRANDS[sys.argv[1]])
-        result = errand.do(order, Progress(out, errand.PARTS))
+        result = errand.do(order, ProgressReporter(out, errand.PARTS))
     except LabsError as error:
         tell(out, {"code": error.code, "message": in_a_line(error)})
     except Exception as error:  # noqa: BLE001 (the boundary of the process)

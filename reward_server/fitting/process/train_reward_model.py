@@ -10,9 +10,9 @@ from typing import Any
 
 from reward_server.errors import UnusableModel
 from reward_server.fitting.reward_model.head_training import Recipe
-from reward_server.fitting.reward_model.read import Reading, read_dataset
+from reward_server.fitting.reward_model.read import RowOptions, read_dataset
 from reward_server.fitting.reward_model.tools import tools_on
-from reward_server.fitting.reward_model.train import Task, train
+from reward_server.fitting.reward_model.train import TrainingTask, train
 from reward_server.reward_models import artefact
 from reward_server.reward_models.artefact import Artefact
 from reward_server.reward_models.dataset import check_enough
@@ -53,7 +53,7 @@ def do(order: dict[str, Any], report: Callable[[str, int, int], None]) -> dict[s
 
 
 def _finished(out: Path) -> Artefact | None:
-    """What an attempt before finished, and could not tell any more."""
+    """The artefact that an attempt before finished, and could not tell any more."""
     with suppress(UnusableModel):
         return artefact.read(out)
     return None
@@ -62,12 +62,12 @@ def _finished(out: Path) -> Artefact | None:
 def _trained(order: dict[str, Any], out: Path, report: Callable[[str, int, int], None]) -> Artefact:
     options = TrainingOptions.model_validate(order["options"])
     report("reading", 0, 1)
-    dataset = read_dataset(Path(order["rows"]), Reading(options.scale, options.ties))
+    dataset = read_dataset(Path(order["rows"]), RowOptions(options.scale, options.ties))
     check_enough(dataset)
     report("loading the encoder", 0, 1)
     featurisers = Featurisers(order["encoder"], precision=order["precision"])
     tools = tools_on(featurisers, options.reads, FeatureShelf(out.parent / "features"))
-    task = Task(
+    task = TrainingTask(
         out=out,
         encoder=order["encoder"],
         created=datetime.fromisoformat(order["created"]),

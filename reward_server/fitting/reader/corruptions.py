@@ -27,7 +27,7 @@ _LONG_WORD = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class CorruptedSentence:
     """A broken sentence."""
 
     text: str
@@ -52,7 +52,7 @@ class Corruptor:
         self._followers = {name: _followers(texts) for name, texts in self._sources.items()}
         self._dangling = _dangling(self._sources.values())
 
-    def broken(self, source: str, sentence: str) -> Broken | None:
+    def broken(self, source: str, sentence: str) -> CorruptedSentence | None:
         """A broken sentence that begins as this one of the source, or None if none could be made of it."""
         words = sentence.split()
         for _ in range(TRIES):
@@ -94,13 +94,13 @@ class Corruptor:
             (before + behind, before + behind[0] + letter + behind[1:], before + letter * 2 + behind)
         )
 
-    def _made(self, way: str, source: str, words: list[str]) -> Broken | None:
+    def _made(self, way: str, source: str, words: list[str]) -> CorruptedSentence | None:
         if way == "chain":
             return self._chained(source)
         if len(words) <= 2 * LEAST_WORDS:
             return None
         one, other = self._draw.choice(self._sources[source]), self._draw.choice(self._sources[source])
-        ways: dict[str, Callable[[], Broken | None]] = {
+        ways: dict[str, Callable[[], CorruptedSentence | None]] = {
             "splice": lambda: self._spliced(words, one),
             "glue": lambda: self._glued(words, one),
             "patchwork": lambda: self._patched(words, one, other),
@@ -110,62 +110,66 @@ class Corruptor:
         }
         return ways[way]()
 
-    def _spliced(self, words: list[str], other: list[str]) -> Broken | None:
+    def _spliced(self, words: list[str], other: list[str]) -> CorruptedSentence | None:
         end, start = self._joint(words, other)
-        return Broken(" ".join([*words[:end], *other[start:]]), "splice", (end - 1, end)) if start else None
+        return CorruptedSentence(" ".join([*words[:end], *other[start:]]), "splice", (end - 1, end)) if start else None
 
-    def _glued(self, words: list[str], other: list[str]) -> Broken | None:
+    def _glued(self, words: list[str], other: list[str]) -> CorruptedSentence | None:
         end, start = self._joint(words, other)
         if not start:
             return None
         glued = words[end - 1].rstrip(".,?!") + other[start]
-        return Broken(" ".join([*words[: end - 1], glued, *other[start + 1 :]]), "glue", (end - 1,))
+        return CorruptedSentence(" ".join([*words[: end - 1], glued, *other[start + 1 :]]), "glue", (end - 1,))
 
     def _joint(self, words: list[str], other: list[str]) -> tuple[int, int]:
-        """Where the one ends and from where the other goes on; 0 and 0 where they would fit."""
+        """The places where the one ends and the other goes on; 0 and 0 where they would fit."""
         if len(other) <= LEAST_WORDS:
             return 0, 0
         end, start = self._draw.randint(LEAST_WORDS, len(words) - 1), self._draw.randint(1, len(other) - 1)
         fits = words[end] == other[start] or words[end - 1] == other[start - 1]
         return (0, 0) if fits else (end, start)
 
-    def _patched(self, words: list[str], middle: list[str], other: list[str]) -> Broken | None:
+    def _patched(self, words: list[str], middle: list[str], other: list[str]) -> CorruptedSentence | None:
         if min(len(middle), len(other)) <= LEAST_WORDS:
             return None
         end, start = self._draw.randint(LEAST_WORDS, len(words) - 1), self._draw.randint(1, len(middle) - 2)
         piece = middle[start : start + self._draw.randint(1, 4)]
         rest = other[self._draw.randint(1, len(other) - 1) :]
         second = end + len(piece)
-        return Broken(" ".join([*words[:end], *piece, *rest]), "patchwork", (end - 1, end, second - 1, second))
+        return CorruptedSentence(
+            " ".join([*words[:end], *piece, *rest]), "patchwork", (end - 1, end, second - 1, second)
+        )
 
-    def _inserted(self, words: list[str], other: list[str]) -> Broken | None:
+    def _inserted(self, words: list[str], other: list[str]) -> CorruptedSentence | None:
         if len(other) < LEAST_WORDS:
             return None
         at, start = self._draw.randint(1, len(words) - 1), self._draw.randrange(len(other))
         piece = [word.lower() for word in other[start : start + self._draw.randint(1, 4)]]
-        return Broken(
+        return CorruptedSentence(
             " ".join([*words[:at], *piece, *words[at:]]), "insertion", tuple(range(at - 1, at + len(piece) + 1))
         )
 
-    def _cut(self, words: list[str]) -> Broken | None:
+    def _cut(self, words: list[str]) -> CorruptedSentence | None:
         ends = [end for end in range(3, len(words)) if words[end - 1].lower() in self._dangling]
         if not ends:
             return None
         end = self._draw.choice(ends)
-        return Broken(" ".join(words[:end]) + self._draw.choice(("", "", "?", ".")), "dangling", (end - 1,))
+        return CorruptedSentence(" ".join(words[:end]) + self._draw.choice(("", "", "?", ".")), "dangling", (end - 1,))
 
-    def _shuffled(self, words: list[str]) -> Broken | None:
+    def _shuffled(self, words: list[str]) -> CorruptedSentence | None:
         size = min(len(words), self._draw.randint(4, 6))
         at = self._draw.randint(0, len(words) - size)
         part = words[at : at + size]
         mixed = self._draw.sample(part, size)
         if sum(a != b for a, b in zip(part, mixed, strict=True)) <= LEAST_WORDS:
             return None
-        return Broken(" ".join([*words[:at], *mixed, *words[at + size :]]), "shuffle", tuple(range(at, at + size)))
+        return CorruptedSentence(
+            " ".join([*words[:at], *mixed, *words[at + size :]]), "shuffle", tuple(range(at, at + size))
+        )
 
-    def _chained(self, source: str) -> Broken | None:
+    def _chained(self, source: str) -> CorruptedSentence | None:
         chain = self._chain(source)
-        return Broken(" ".join(chain), "chain", ()) if len(chain) > 2 * LEAST_WORDS else None
+        return CorruptedSentence(" ".join(chain), "chain", ()) if len(chain) > 2 * LEAST_WORDS else None
 
     def _chain(self, source: str) -> list[str]:
         """Words that follow each other somewhere in the source: a Markov chain of order 1, sometimes of order 2."""

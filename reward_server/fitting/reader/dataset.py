@@ -1,4 +1,4 @@
-"""What the reader learns from and is measured on: labelled turns with their cases, and sentences with their acts."""
+"""Data that the reader learns from and is measured on: labelled turns with cases, sentences with acts."""
 
 from __future__ import annotations
 
@@ -22,8 +22,12 @@ SPOKEN_BEFORE, OPENING = 0.65, 0.4
 """Of the turns that name no line before them, this share is read after one; of those, this share after an opening."""
 
 
+Cases = Library | Mapping[tuple[str, str], CompiledCase]
+"""Where rows have their cases from: a library, or the cases themselves by collection and scenario."""
+
+
 @dataclass(frozen=True, slots=True)
-class Row:
+class ReaderRow:
     """A labelled turn and whose case it is read in."""
 
     collection: str
@@ -46,16 +50,16 @@ class ActRow:
     stance: str
 
 
-def packaged_turns(root: Path, library: Library) -> list[Row]:
+def packaged_turns(root: Path, library: Library) -> list[ReaderRow]:
     """The labelled turns that come with the scenarios of a library."""
     return [
-        Row(collection, scenario, turn)
+        ReaderRow(collection, scenario, turn)
         for collection, scenario in library.vault.names()
         for turn in load_turns(root / collection / f"{scenario}{SUFFIX}")
     ]
 
 
-def turns_of_file(path: Path, library: Library) -> list[Row]:
+def turns_of_file(path: Path, library: Library) -> list[ReaderRow]:
     """The turns of a file named `<collection>__<scenario>.jsonl`, or of one beside its scenario.
 
     Raises:
@@ -68,7 +72,7 @@ def turns_of_file(path: Path, library: Library) -> list[Row]:
         collection, _, scenario = path.stem.partition("__")
     if not (collection and scenario):
         raise ValueError(f"{path}: name the file <collection>__<scenario>.jsonl")
-    rows = [Row(collection, scenario, turn) for turn in load_turns(path)]
+    rows = [ReaderRow(collection, scenario, turn) for turn in load_turns(path)]
     for row in rows:
         for name in unknown_names(_opened(library, row).secrets.persona, row.turn):
             raise ValueError(f"{path}, line {row.turn.number}: {collection}/{scenario} has no `{name}`")
@@ -88,7 +92,7 @@ def packaged_acts() -> list[ActRow]:
     return rows
 
 
-def borrowed(library: Library, rows: Sequence[Row], seed: int, each: int = BORROWED) -> Iterator[Row]:
+def borrowed(library: Library, rows: Sequence[ReaderRow], seed: int, each: int = BORROWED) -> Iterator[ReaderRow]:
     """Questions of other scenarios as foreign ones: of other collections any, of the same one those about nothing here.
 
     A case of the same collection holds nothing about a question if its topic is a shared one that the case lacks. Cases
@@ -108,21 +112,21 @@ def borrowed(library: Library, rows: Sequence[Row], seed: int, each: int = BORRO
         ]
         far = [row for row in asking if row.collection != key[0]]
         for row in (*draw.sample(near, min(len(near), each)), *draw.sample(far, min(len(far), each))):
-            yield Row(*key, replace(row.turn, asks=(), commits=(), kind="foreign"))
+            yield ReaderRow(*key, replace(row.turn, asks=(), commits=(), kind="foreign"))
 
 
-def background_rows(library: Library, keys: Iterable[tuple[str, str]]) -> Iterator[Row]:
-    """What agents say who are answered from the background of these scenarios, given by collection and name.
+def background_rows(library: Library, keys: Iterable[tuple[str, str]]) -> Iterator[ReaderRow]:
+    """The turns that are answered from the background of these scenarios, given by collection and name.
 
     None of it asks about a topic or makes a commitment. The labels name the entry.
     """
     for key in keys:
         for entry in library.vault.open(*key).case.own_background:
             for ask in entry.examples:
-                yield Row(*key, LabelledTurn(ask, (entry.id,), (), BACKGROUND_KIND))
+                yield ReaderRow(*key, LabelledTurn(ask, (entry.id,), (), BACKGROUND_KIND))
 
 
-def after_lines(library: Library, rows: Iterable[Row], seed: int) -> Iterator[Row]:
+def after_lines(library: Library, rows: Iterable[ReaderRow], seed: int) -> Iterator[ReaderRow]:
     """The rows, most of which are read after something that the persona of the case may have said.
 
     In play a persona has always spoken before. A turn that names no line was written to be understood without one, so
@@ -139,10 +143,10 @@ def after_lines(library: Library, rows: Iterable[Row], seed: int) -> Iterator[Ro
         yield replace(row, turn=replace(row.turn, line=draw.choice(lines)))
 
 
-def after_opening(library: Library, rows: Iterable[Row]) -> list[Row]:
+def after_opening(cases: Cases, rows: Iterable[ReaderRow]) -> list[ReaderRow]:
     """The rows, those that name no line before them after the first opening of their persona, as in play."""
     return [
-        row if row.turn.line else replace(row, turn=replace(row.turn, line=case_of(library, row).openings[0]))
+        row if row.turn.line else replace(row, turn=replace(row.turn, line=case_of(cases, row).openings[0]))
         for row in rows
     ]
 
@@ -153,22 +157,22 @@ def _shared_topics(library: Library, key: tuple[str, str]) -> Mapping[str, str]:
     return facts | {denial.id: denial.topic for denial in persona.denials if denial.topic}
 
 
-def case_of(library: Library, row: Row) -> CompiledCase:
+def case_of(cases: Cases, row: ReaderRow) -> CompiledCase:
     """The case a row is read in.
 
     Raises:
         ValueError: there is no such scenario.
     """
-    return _opened(library, row).case
+    return _opened(cases, row).case if isinstance(cases, Library) else cases[row.key]
 
 
-def _opened(library: Library, row: Row) -> SealedScenario:
+def _opened(library: Library, row: ReaderRow) -> SealedScenario:
     try:
         return library.vault.open(*row.key)
     except KeyError:
         raise ValueError(f"there is no scenario {row.collection}/{row.scenario}") from None
 
 
-def without(rows: Iterable[Row], collections: Collection[str]) -> list[Row]:
+def without(rows: Iterable[ReaderRow], collections: Collection[str]) -> list[ReaderRow]:
     """The rows of all other collections."""
     return [row for row in rows if row.collection not in collections]

@@ -20,9 +20,9 @@ from personas.hearing.heard import AgentTurn
 from personas.hearing.state import PersonaState
 from personas.reading.acts import Reading
 from personas.reading.reader import Reader
-from reward_server.fitting.reader.dataset import Row, case_of
+from reward_server.fitting.reader.dataset import Cases, ReaderRow, case_of
 from reward_server.reader.build import local_reader
-from scenarios.library import Library, load_library
+from scenarios.library import load_library
 from scenarios.turns import LabelledTurn
 
 AT_ONCE = 64
@@ -30,10 +30,10 @@ Z = 1.96
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
-    """What the persona makes of one labelled turn."""
+class TurnPrediction:
+    """The persona's reading of one labelled turn."""
 
-    row: Row
+    row: ReaderRow
     asks: tuple[str, ...]
     """Topics it answers, whether their gates are open or not."""
     commits: tuple[str, ...]
@@ -41,6 +41,8 @@ class Prediction:
     acts: tuple[str, ...]
     told: frozenset[str] = frozenset()
     """What the persona had said before the turn."""
+    binding: frozenset[str] = frozenset()
+    """The commitments it makes so clearly that they may cost the agent."""
 
     def to_json(self) -> dict[str, Any]:
         """A row of `--predictions`."""
@@ -90,14 +92,14 @@ MEASURES = (
 )
 
 
-def predict(library: Library, reader: Reader, rows: Sequence[Row]) -> list[Prediction]:
+def predict(cases: Cases, reader: Reader, rows: Sequence[ReaderRow]) -> list[TurnPrediction]:
     """One prediction per row, in order; blocking."""
-    found: dict[int, Prediction] = {}
+    found: dict[int, TurnPrediction] = {}
     by_case: dict[tuple[str, str], list[int]] = {}
     for number, row in enumerate(rows):
         by_case.setdefault(row.key, []).append(number)
     for numbers in by_case.values():
-        case = case_of(library, rows[numbers[0]])
+        case = case_of(cases, rows[numbers[0]])
         for start in range(0, len(numbers), AT_ONCE):
             part = numbers[start : start + AT_ONCE]
             turns = [(rows[number].turn.line, rows[number].turn.turn) for number in part]
@@ -106,8 +108,8 @@ def predict(library: Library, reader: Reader, rows: Sequence[Row]) -> list[Predi
     return [found[number] for number in range(len(rows))]
 
 
-def predicted_unseen(raw: bytes, rows: Sequence[Row], scenarios: Path | None = None) -> list[Prediction]:
-    """What a reader that was trained without the collections of these rows makes of them; blocking.
+def predicted_unseen(raw: bytes, rows: Sequence[ReaderRow], scenarios: Path | None = None) -> list[TurnPrediction]:
+    """The predictions of a reader that was trained without the collections of these rows; blocking.
 
     The cases have their authors' examples alone, as a new scenario has.
 
@@ -119,17 +121,18 @@ def predicted_unseen(raw: bytes, rows: Sequence[Row], scenarios: Path | None = N
     return predict(load_library(scenarios, turns=False), local_reader(raw=raw), rows)
 
 
-def _prediction(case: CompiledCase, row: Row, reading: Reading) -> Prediction:
+def _prediction(case: CompiledCase, row: ReaderRow, reading: Reading) -> TurnPrediction:
     told = {*case.volunteered_in(row.turn.line), *row.turn.told}
     state = PersonaState(said=dict.fromkeys(sorted(told), 0))
     hearing = hear(case, state, AgentTurn(row.turn.turn), reading)
     asks = tuple(asked.topic_id for asked in hearing.asked)
     acts = sorted({act.value for sentence in reading.sentences for act in sentence.acts})
     commits = tuple(made.commitment_id for made in hearing.commitments)
-    return Prediction(row, asks, commits, hearing.off_topic, tuple(acts), frozenset(told))
+    binding = frozenset(made.commitment_id for made in hearing.commitments if made.binding)
+    return TurnPrediction(row, asks, commits, hearing.off_topic, tuple(acts), frozenset(told), binding)
 
 
-def measured(predictions: Iterable[Prediction]) -> dict[str, Share]:
+def measured(predictions: Iterable[TurnPrediction]) -> dict[str, Share]:
     """The share of each measure, by name."""
     hits: Counter[str] = Counter()
     of: Counter[str] = Counter()
@@ -140,7 +143,7 @@ def measured(predictions: Iterable[Prediction]) -> dict[str, Share]:
     return {name: Share(hits[name], of[name]) for name in MEASURES}
 
 
-def _counts(found: Prediction, turn: LabelledTurn) -> Iterable[tuple[str, int, int]]:
+def _counts(found: TurnPrediction, turn: LabelledTurn) -> Iterable[tuple[str, int, int]]:
     right = set(found.asks) & set(turn.asks)
     yield "off topic, wrongly", int(found.off_topic and turn.kind not in ("foreign", "social")), 1
     if turn.kind == "specific":
@@ -162,7 +165,7 @@ def _counts(found: Prediction, turn: LabelledTurn) -> Iterable[tuple[str, int, i
         yield "commitment heard", int(set(turn.commits) <= set(found.commits)), 1
 
 
-def by_collection(predictions: Sequence[Prediction]) -> Mapping[str, dict[str, Share]]:
+def by_collection(predictions: Sequence[TurnPrediction]) -> Mapping[str, dict[str, Share]]:
     """The measures of each collection, and of all under `all`."""
     names = sorted({each.row.collection for each in predictions})
     parts = {name: measured(p for p in predictions if p.row.collection == name) for name in names}

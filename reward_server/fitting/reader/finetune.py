@@ -24,8 +24,8 @@ from personas.reading.acts import Stance
 from personas.reading.heads import ACTS, STANCES
 from personas.reading.reader import after_line
 from personas.text.sentences import sentences
-from reward_server.encoders.minilm import WIDTH, Checkpoint
-from reward_server.fitting.reader.dataset import BACKGROUND_KIND, ActRow, Row
+from reward_server.encoders.minilm import WIDTH, EncoderCheckpoint
+from reward_server.fitting.reader.dataset import BACKGROUND_KIND, ActRow, ReaderRow
 from reward_server.fitting.reader.tuner import Tuner
 from scenarios.turns import quote_of
 
@@ -44,7 +44,7 @@ ABSENT = -30.0
 
 Progress = Callable[[int, int, float], None]
 Kept = Callable[[int, dict[str, Tensor]], None]
-Scenes = Mapping[tuple[str, str], tuple[CompiledCase, Sequence[Row]]]
+Scenes = Mapping[tuple[str, str], tuple[CompiledCase, Sequence[ReaderRow]]]
 
 
 @dataclass(slots=True)
@@ -74,7 +74,7 @@ class _Losses(nn.Module):
 
 
 def fine_tune(
-    checkpoint: Checkpoint,
+    checkpoint: EncoderCheckpoint,
     scenes: Scenes,
     acts: Sequence[ActRow],
     *,
@@ -127,7 +127,7 @@ def _held(case: CompiledCase) -> tuple[CompiledTopic, ...]:
     return (*case.topics, *case.own_background)
 
 
-def _steps(scenes: Scenes, draw: random.Random) -> list[tuple[tuple[str, str], list[Row]]]:
+def _steps(scenes: Scenes, draw: random.Random) -> list[tuple[tuple[str, str], list[ReaderRow]]]:
     """All turns once, in steps of one case each, in random order."""
     steps = [
         (key, rows[start : start + TURNS_A_STEP])
@@ -151,7 +151,12 @@ def _texts(scenes: Scenes) -> Iterator[str]:
 
 
 def _loss(  # noqa: PLR0917 (one step's whole material)
-    tuner: Tuner, losses: _Losses, case: CompiledCase, rows: Sequence[Row], acts: Sequence[ActRow], draw: random.Random
+    tuner: Tuner,
+    losses: _Losses,
+    case: CompiledCase,
+    rows: Sequence[ReaderRow],
+    acts: Sequence[ActRow],
+    draw: random.Random,
 ) -> Tensor:
     anchors = _Anchors()
     held = _held(case)
@@ -212,7 +217,9 @@ def _act_loss(losses: _Losses, vectors: Tensor, rows: Sequence[ActRow]) -> Tenso
     return 0.5 * by_act + 0.3 * F.cross_entropy(losses.stances(vectors), stances)
 
 
-def _stance_loss(losses: _Losses, vectors: Tensor, rows: Sequence[Row], said: Sequence[tuple[int, str]]) -> Tensor:
+def _stance_loss(
+    losses: _Losses, vectors: Tensor, rows: Sequence[ReaderRow], said: Sequence[tuple[int, str]]
+) -> Tensor:
     """The stance of sentences whose turn tells it: of near misses of one sentence, and of those that commit."""
     known: list[tuple[int, int]] = []
     for number, (turn, sentence) in enumerate(said):

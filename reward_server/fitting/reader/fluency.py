@@ -21,7 +21,7 @@ from torch.optim import AdamW
 from torch.optim.lr_scheduler import OneCycleLR
 
 from personas.reading.fluency import HEAD, LAYERS
-from reward_server.encoders.minilm import WIDTH, Checkpoint
+from reward_server.encoders.minilm import WIDTH, EncoderCheckpoint
 from reward_server.fitting.reader.corruptions import Corruptor
 from reward_server.fitting.reader.heads import HeadNet
 from reward_server.fitting.reader.tuner import LOWEST, Block, embedded, mask_of
@@ -49,7 +49,7 @@ class _Example:
 class FluencyNet(nn.Module):
     """Padded token ids in, logits of broken sentences and of broken tokens out."""
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
+    def __init__(self, checkpoint: EncoderCheckpoint) -> None:
         super().__init__()
         self.weights, self.tokenizer = checkpoint.weights, checkpoint.tokenizer
         self.tokenizer.no_padding()
@@ -79,7 +79,7 @@ class FluencyNet(nn.Module):
 
 
 def train_fluency(
-    checkpoint: Checkpoint,
+    checkpoint: EncoderCheckpoint,
     sources: Mapping[str, Sequence[str]],
     *,
     steps: int = STEPS,
@@ -157,7 +157,7 @@ def _loss(net: FluencyNet, batch: Sequence[_Example], *, believing: bool) -> Ten
 
 
 def _spans(text: str, words: Sequence[int]) -> list[tuple[int, int]]:
-    """Where words given by number begin and end."""
+    """The places where words given by number begin and end."""
     found: list[tuple[int, int]] = []
     start = 0
     for word in text.split(" "):

@@ -1,4 +1,4 @@
-"""What the head for acts learns from: labelled sentences, turns whose kind tells what they do, unreadable sentences."""
+"""The data of the head for acts: labelled sentences, turns whose kind tells what they do, unreadable sentences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from personas.reading.acts import Act, Stance
 from personas.reading.heads import ACTS
 from personas.text.sentences import sentences
-from reward_server.fitting.reader.dataset import BACKGROUND_KIND, ActRow, Row
+from reward_server.fitting.reader.dataset import BACKGROUND_KIND, ActRow, ReaderRow
 from scenarios.turns import LabelledTurn, quote_of
 
 TURN_WEIGHT = 0.5
@@ -44,7 +44,7 @@ class ActBag:
     weight: float = 1.0
 
 
-def act_bags(acts: Iterable[ActRow], turns: Iterable[Row], unreadable_of: Sequence[str]) -> list[ActBag]:
+def act_bags(acts: Iterable[ActRow], turns: Iterable[ReaderRow], unreadable_of: Sequence[str]) -> list[ActBag]:
     """One bag for each labelled sentence, quote of a commitment, turn and unreadable sentence."""
     found = [_single(row.text, frozenset(map(Act, row.acts)), Stance(row.stance)) for row in acts]
     for row in turns:
@@ -63,7 +63,7 @@ def _stance_of(turn: LabelledTurn) -> Stance | None:
     return Stance(turn.stance) if turn.kind == "near_commit" and turn.stance else None
 
 
-def _of_turn(row: Row) -> Iterator[ActBag]:
+def _of_turn(row: ReaderRow) -> Iterator[ActBag]:
     turn = row.turn
     said = sentences(turn.turn)
     if not said:

@@ -15,16 +15,16 @@ from safetensors.torch import save
 from torch import Tensor
 
 from personas.reading.embedder import Vectors
-from personas.reading.features import Heard, commitment_features, topic_features
+from personas.reading.features import EncodedSentence, commitment_features, topic_features
 from personas.reading.heads import Network, act_probabilities, network_of
-from personas.reading.index import CaseIndex, Group, index_of
+from personas.reading.index import CaseIndex, TextGroup, index_of
 from personas.reading.reader import heard_of, parts_of, said_in, texts_of
 from reward_server.encoders.encoder import EncoderMatcher
-from reward_server.encoders.minilm import Checkpoint, MiniLmEncoder, packaged_folder, read_checkpoint
+from reward_server.encoders.minilm import EncoderCheckpoint, MiniLmEncoder, packaged_folder, read_checkpoint
 from reward_server.fitting.reader.dataset import (
     BACKGROUND_KIND,
     ActRow,
-    Row,
+    ReaderRow,
     after_lines,
     background_rows,
     borrowed,
@@ -49,17 +49,19 @@ UNREADABLE_EACH = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
-    """What a reader is trained on."""
+class ReaderTrainingSet:
+    """The data that a reader is trained on."""
 
     library: Library
-    rows: Sequence[Row]
+    rows: Sequence[ReaderRow]
     acts: Sequence[ActRow]
 
 
-def lesson_of(library: Library, rows: Sequence[Row], acts: Sequence[ActRow], left_out: Collection[str] = ()) -> Lesson:
-    """What there is to learn but for the turns kept aside, and all of the collections left out."""
-    return Lesson(
+def lesson_of(
+    library: Library, rows: Sequence[ReaderRow], acts: Sequence[ActRow], left_out: Collection[str] = ()
+) -> ReaderTrainingSet:
+    """The training set but for the turns kept aside, and all of the collections left out."""
+    return ReaderTrainingSet(
         library,
         [row for row in without(rows, left_out) if not row.turn.kept_aside],
         [row for row in acts if row.collection not in left_out],
@@ -67,7 +69,7 @@ def lesson_of(library: Library, rows: Sequence[Row], acts: Sequence[ActRow], lef
 
 
 def train(
-    lesson: Lesson,
+    lesson: ReaderTrainingSet,
     *,
     start: bytes | None = None,
     seed: int = 0,
@@ -89,7 +91,7 @@ def train(
         *background_rows(library, dict.fromkeys(row.key for row in lesson.rows)),
     )
     rows = list(after_lines(library, [*lesson.rows, *more], seed))
-    by_case: dict[tuple[str, str], list[Row]] = {}
+    by_case: dict[tuple[str, str], list[ReaderRow]] = {}
     for row in rows:
         by_case.setdefault(row.key, []).append(row)
     packaged = read_checkpoint(packaged_folder())
@@ -104,11 +106,13 @@ def train(
             epochs=epochs,
             progress=progress,
         )
-    trained = Checkpoint(weights, packaged.tokenizer, "trained")
+    trained = EncoderCheckpoint(weights, packaged.tokenizer, "trained")
     return save({**fit_heads(trained, lesson, rows, seed), **layers_of(weights, LOWEST)})
 
 
-def fit_heads(checkpoint: Checkpoint, lesson: Lesson, rows: Sequence[Row], seed: int) -> dict[str, Tensor]:
+def fit_heads(
+    checkpoint: EncoderCheckpoint, lesson: ReaderTrainingSet, rows: Sequence[ReaderRow], seed: int
+) -> dict[str, Tensor]:
     """The tensors of all heads on an encoder."""
     embedder = EncoderMatcher(MiniLmEncoder(*checkpoint, MAX_TOKENS), cache_size=200_000)
     spoken = act_bags(lesson.acts, rows, [row.text for row in lesson.acts[::UNREADABLE_EACH]])
@@ -136,8 +140,8 @@ def _shifted(tensors: dict[str, Tensor], name: str, by: float) -> dict[str, Tens
     return {**tensors, last: tensors[last] + by}
 
 
-def _beside(rows: Sequence[Row], seed: int) -> list[Row]:
-    """What teaches to tell topics from background: questions about the one and the other, as many of each."""
+def _beside(rows: Sequence[ReaderRow], seed: int) -> list[ReaderRow]:
+    """The rows that teach to tell topics from background: questions about the one and the other, as many of each."""
     asides = [row for row in rows if row.turn.kind == BACKGROUND_KIND]
     asking = [row for row in rows if row.turn.kind in ("specific", "double")]
     size = min(BESIDE, len(asking), max(len(asides), LEAST_BESIDE))
@@ -153,7 +157,7 @@ class _Bags:
     head: Network
     indexes: Mapping[tuple[str, str], CaseIndex]
 
-    def topics(self, rows: Sequence[Row]) -> list[Bag]:
+    def topics(self, rows: Sequence[ReaderRow]) -> list[Bag]:
         """The bags for what turns ask about."""
         found = []
         for row, parts in self._heard(rows):
@@ -163,7 +167,7 @@ class _Bags:
             found.append(Bag(np.stack(asking), _labels(index.topics, row.turn.asks), weight))
         return found
 
-    def promises(self, rows: Sequence[Row]) -> list[Bag]:
+    def promises(self, rows: Sequence[ReaderRow]) -> list[Bag]:
         """The bags for the commitments that turns make."""
         found = []
         for row, parts in self._heard(row for row in rows if self.indexes[row.key].commitments):
@@ -172,7 +176,9 @@ class _Bags:
             found.append(Bag(np.stack(making), _labels(index.commitments, row.turn.commits)))
         return found
 
-    def _heard(self, rows: Iterable[Row]) -> Iterator[tuple[Row, list[tuple[CaseIndex, list[Heard]]]]]:
+    def _heard(
+        self, rows: Iterable[ReaderRow]
+    ) -> Iterator[tuple[ReaderRow, list[tuple[CaseIndex, list[EncodedSentence]]]]]:
         """Per turn its sentences with their parts, each with an index that does not have it."""
         for row in rows:
             turn = (row.turn.line, row.turn.turn)
@@ -194,7 +200,7 @@ class _Bags:
             )
 
 
-def _labels(groups: Sequence[Group], names: Sequence[str]) -> Vectors:
+def _labels(groups: Sequence[TextGroup], names: Sequence[str]) -> Vectors:
     return np.array([group.id in names for group in groups], dtype=np.float32)
 
 
@@ -207,7 +213,7 @@ def _without(index: CaseIndex, sentence: str) -> CaseIndex:
     )
 
 
-def _group_without(group: Group, sentence: str) -> Group:
+def _group_without(group: TextGroup, sentence: str) -> TextGroup:
     if sentence not in group.texts or len(group.texts) < 2:
         return group
     kept = [number for number, text in enumerate(group.texts) if text != sentence]

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (the name the field uses)
 from torch import Tensor, nn
 
-from reward_server.encoders.minilm import LAYERS, WIDTH, Checkpoint
+from reward_server.encoders.minilm import LAYERS, WIDTH, EncoderCheckpoint
 
 LOWEST = 2
 """The first layer that is trained."""
@@ -54,7 +54,7 @@ class Block(nn.Module):
 class Tuner(nn.Module):
     """Texts in, unit vectors out, through the trained layers."""
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
+    def __init__(self, checkpoint: EncoderCheckpoint) -> None:
         super().__init__()
         self.weights, self.tokenizer = checkpoint.weights, checkpoint.tokenizer
         self.tokenizer.no_padding()
@@ -135,6 +135,6 @@ def embedded(weights: Mapping[str, Tensor], ids: Tensor) -> Tensor:
 
 
 def mask_of(lengths: Sequence[int], length: int) -> Tensor:
-    """What is added to attention scores so that nobody looks beyond the end of a text."""
+    """The mask that is added to attention scores so that nobody looks beyond the end of a text."""
     beyond = torch.arange(length)[None, :] >= torch.tensor(lengths)[:, None]
     return beyond[:, None, None, :].float() * -1e9

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from personas.reading.acts import Act
 from personas.text.sentences import sentences
-from reward_server.fitting.reader.dataset import ActRow, Row
+from reward_server.fitting.reader.dataset import ActRow, ReaderRow
 from scenarios.library import Library
 
 LEAST_WORDS, MOST_WORDS = 2, 45
@@ -18,7 +18,7 @@ Sources = dict[str, list[str]]
 """Sentences by where they come from."""
 
 
-def packaged_sentences(library: Library, rows: Iterable[Row], acts: Iterable[ActRow]) -> Sources:
+def packaged_sentences(library: Library, rows: Iterable[ReaderRow], acts: Iterable[ActRow]) -> Sources:
     """Those of the turns that are not kept aside and of the backgrounds, by scenario, and the labelled ones."""
     rows = list(rows)
     aside = {each for row in rows if row.turn.kept_aside for each in sentences(row.turn.turn)}

@@ -1,4 +1,4 @@
-"""How sure a model says it is, against what came of it: coverage of intervals, and whether doubt sorts errors.
+"""Checks a model's doubt against what came of it: coverage of intervals, and whether doubt sorts errors.
 
 An uncertainty is of use only if errors are larger where it is larger. That is shown if the area under the risk-coverage
 curve (AURC) is below that of a random order by more than chance: the 95 % interval of the difference, from resampling
@@ -16,7 +16,7 @@ from reward_server.fitting.reward_model.metrics import MIN_RESAMPLED, Figure, Re
 from reward_server.reward_models.dataset import Dataset, groups_of
 from reward_server.reward_models.feature_rows import picked
 from reward_server.reward_models.heads import Exact
-from reward_server.reward_models.matrices import Examples
+from reward_server.reward_models.matrices import ExampleMatrices
 from reward_server.reward_models.model import RewardModel
 from reward_server.reward_models.reliability import RiskCoverage, coverage, less_random, risk_coverage
 
@@ -24,8 +24,8 @@ Doubt = tuple[dict[str, Any], RiskCoverage | None]
 """Figures for the card, and the curve that the plot shows."""
 
 
-def doubt_figures(model: RewardModel, dataset: Dataset, examples: Examples, seed: int) -> Doubt:
-    """What the model's uncertainty is worth on these rows; nothing where it has none, or no row can tell.
+def doubt_figures(model: RewardModel, dataset: Dataset, examples: ExampleMatrices, seed: int) -> Doubt:
+    """The worth of the model's uncertainty on these rows; nothing where it has none, or no row can tell.
 
     Of a model of preferences, an error is a pair in the wrong order (0 or 1), and its doubt is the spread of the
     margin. There is no plot of that: the size of the margin sorts such errors better.
@@ -38,13 +38,13 @@ def doubt_figures(model: RewardModel, dataset: Dataset, examples: Examples, seed
 
 
 def sorts_errors(figures: Mapping[str, Any]) -> bool:
-    """Whether these figures show that errors are larger where the doubt is, by more than chance."""
+    """True if these figures show that errors are larger where the doubt is, by more than chance."""
     difference = figures.get("aurc", {}).get("difference", {})
     return bool(difference.get("high", 0.0) < 0.0)
 
 
 def not_shown(figures: Mapping[str, Any]) -> str:
-    """Why these figures do not show that doubt sorts errors, as a sentence about it."""
+    """The reason why these figures do not show that doubt sorts errors, as a sentence about it."""
     area = figures.get("aurc")
     if area is None:
         return "no held-out row can tell whether it sorts errors"
@@ -62,7 +62,7 @@ def areas(area: Mapping[str, Any]) -> str:
     return f"{told}; difference {difference['value']:+.4f} [{difference['low']:+.4f}, {difference['high']:+.4f}]"
 
 
-def _of_labels(model: RewardModel, dataset: Dataset, examples: Examples, seed: int) -> Doubt:
+def _of_labels(model: RewardModel, dataset: Dataset, examples: ExampleMatrices, seed: int) -> Doubt:
     known = np.flatnonzero(np.isfinite(examples.labels[:, 0])) if len(examples.features) else np.zeros(0, dtype=int)
     if not len(known):
         return {}, None
@@ -86,7 +86,7 @@ def _of_labels(model: RewardModel, dataset: Dataset, examples: Examples, seed: i
     return figures, risk
 
 
-def _of_pairs(model: RewardModel, dataset: Dataset, examples: Examples, seed: int) -> dict[str, Any]:
+def _of_pairs(model: RewardModel, dataset: Dataset, examples: ExampleMatrices, seed: int) -> dict[str, Any]:
     targets = examples.targets.astype(np.float64)
     decided = np.flatnonzero(targets != 0.5)
     spread = model.margin_std(examples.chosen, examples.rejected)

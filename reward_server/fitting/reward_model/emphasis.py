@@ -1,4 +1,4 @@
-"""How freely a head may use each kind of feature, learned from the rows it will be fitted on.
+"""The freedom of a head to use each kind of feature, learned from the rows it will be fitted on.
 
 With a few hundred rows and one penalty for all, thousands of directions of meaning drown a few telling counts, or the
 other way round: which kind tells more differs from task to task. So each kind gets a prior variance of its own, the
@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 
 from reward_server.reward_models.feature_rows import picked
 from reward_server.reward_models.heads import Exact, Matrix
-from reward_server.reward_models.matrices import Examples, moments
+from reward_server.reward_models.matrices import ExampleMatrices, moments
 
 METHOD = "emphasis/1"
 SPREAD = 1.0
@@ -32,7 +32,7 @@ _STEP = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class EmphasisRows:
     """Rows with what a linear head without intercept should make of them."""
 
     rows: Exact
@@ -41,17 +41,17 @@ class Evidence:
     """Of mean square about 1, shape (n,)."""
 
     @property
-    def thinned(self) -> Evidence:
+    def thinned(self) -> EmphasisRows:
         """At most MOST_ROWS of them, evenly spaced."""
         few = _thinned(len(self.rows))
-        return Evidence(self.rows[few], self.targets[few])
+        return EmphasisRows(self.rows[few], self.targets[few])
 
 
 def _thinned(count: int) -> slice:
     return slice(None, None, max(1, -(-count // MOST_ROWS)))
 
 
-def learned_emphasis(train: Examples, emphasis: Matrix, kinds: NDArray[np.intp]) -> Matrix:
+def learned_emphasis(train: ExampleMatrices, emphasis: Matrix, kinds: NDArray[np.intp]) -> Matrix:
     """The featuriser's emphasis (width,) times a factor per kind; `kinds` (width,) numbers the kinds from 0.
 
     Labels of the overall head and preferences count together, each with a noise of its own. What cannot be told from
@@ -66,11 +66,11 @@ def learned_emphasis(train: Examples, emphasis: Matrix, kinds: NDArray[np.intp])
     if len(labels) and labels.std() > 1e-6:
         own, few = picked(train.features, np.flatnonzero(known)), _thinned(len(labels))
         rows = (own[few].astype(np.float64) - moments([own])[0]) / scale
-        parts.append(Evidence(rows, ((labels - labels.mean()) / labels.std())[few]))
+        parts.append(EmphasisRows(rows, ((labels - labels.mean()) / labels.std())[few]))
     if len(train.chosen):
         few = _thinned(len(train.chosen))
         differences = (train.chosen[few].astype(np.float64) - train.rejected[few].astype(np.float64)) / scale
-        parts.append(Evidence(differences, 2.0 * train.targets[few].astype(np.float64) - 1.0))
+        parts.append(EmphasisRows(differences, 2.0 * train.targets[few].astype(np.float64) - 1.0))
     learned = emphasis.astype(np.float64) * factors(parts, kinds)[kinds]
     varies = np.isfinite(scale)
     if not varies.any():
@@ -79,8 +79,8 @@ def learned_emphasis(train: Examples, emphasis: Matrix, kinds: NDArray[np.intp])
     return np.asarray(learned * size, dtype=np.float32)
 
 
-def factors(parts: Sequence[Evidence], kinds: NDArray[np.intp]) -> Exact:
-    """What to multiply the standardised features of each kind by, shape (kinds,), for heads with one penalty.
+def factors(parts: Sequence[EmphasisRows], kinds: NDArray[np.intp]) -> Exact:
+    """The factors for the standardised features of each kind, shape (kinds,), for heads with one penalty.
 
     Gaussian evidence, preferences as targets of 1 (least-squares classification: Rasmussen & Williams 2006, ch. 6.5),
     which is enough to set a prior by.

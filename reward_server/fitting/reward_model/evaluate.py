@@ -7,7 +7,7 @@ from functools import partial
 
 from reward_server.errors import InvalidRequest
 from reward_server.fitting.reward_model.lacks import without_intervals
-from reward_server.fitting.reward_model.measure import Measured, Rows, measure
+from reward_server.fitting.reward_model.measure import MeasuredRows, ModelFigures, measure
 from reward_server.fitting.reward_model.train import Report
 from reward_server.fitting.reward_model.unseen import MIN_ROWS, figures_of_unseen, systems_of
 from reward_server.reward_models import word_baseline
@@ -30,7 +30,7 @@ def evaluate(
     *,
     shelf: FeatureShelf,
     report: Report,
-) -> Measured:
+) -> ModelFigures:
     """Figures of the model on all rows, beside the baselines that were fitted with it.
 
     Raises:
@@ -48,20 +48,20 @@ def evaluate(
     report("measuring", 0, 1)
     words = artefact.extras.get(word_baseline.FILE)
     baselines = Baselines.from_json(artefact.card.baselines, words, artefact.card.reads)
-    measured = measure(model_of(artefact), Rows(dataset, features, described), baselines)
+    measured = measure(model_of(artefact), MeasuredRows(dataset, features, described), baselines)
     unseen = figures_of_unseen(dataset, artefact.card.data.systems, artefact.heads, features)
     report("measuring", 1, 1)
     return replace(measured, metrics=measured.metrics | unseen)
 
 
 def lacks(artefact: Artefact, dataset: Dataset) -> tuple[str, ...]:
-    """What such an evaluation cannot give: the doubt of a model without one, intervals over too few groups."""
+    """The gaps of such an evaluation: the doubt of a model without one, intervals over too few groups."""
     doubt = () if UNCERTAINTY in artefact.card.files else (f"no uncertainty: {artefact.id} was trained without one",)
     return (*doubt, *without_intervals(dataset))
 
 
 def systems_line(artefact: Artefact, dataset: Dataset) -> tuple[str, ...]:
-    """How many rows are by systems that the model learned from, where rows name them."""
+    """The number of rows by systems that the model learned from, where rows name them."""
     known, rows = frozenset(artefact.card.data.systems), list(dataset.rows())
     named = sum(bool(systems_of(row)) for row in rows)
     if not named:
@@ -76,7 +76,7 @@ def systems_line(artefact: Artefact, dataset: Dataset) -> tuple[str, ...]:
 
 
 def overlap_line(artefact: Artefact, dataset: Dataset) -> str:
-    """How many of these rows the model was trained on, and what that means for the figures."""
+    """The number of these rows that the model was trained on, and what that means for the figures."""
     rows = len(list(dataset.rows()))
     known = trained_rows(artefact, dataset)
     if known is None and dataset.digest == artefact.card.data.sha256:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from reward_server.fitting.reward_model.interrupted import checkpoint_folder
-from reward_server.reward_models.conversation import Conversation, Said
-from reward_server.reward_models.dataset import Dataset, Labelled, Preferred
+from reward_server.reward_models.conversation import Conversation, ConversationMessage
+from reward_server.reward_models.dataset import Dataset, Labelled, PreferredPair
 
 ROWS = "rows.json"
 
@@ -43,9 +43,9 @@ def _labelled(row: dict[str, Any]) -> Labelled:
     return Labelled(**{**row, **fixed})
 
 
-def _preferred(row: dict[str, Any]) -> Preferred:
-    return Preferred(**{**row, "chosen": _conversation(row["chosen"]), "rejected": _conversation(row["rejected"])})
+def _preferred(row: dict[str, Any]) -> PreferredPair:
+    return PreferredPair(**{**row, "chosen": _conversation(row["chosen"]), "rejected": _conversation(row["rejected"])})
 
 
 def _conversation(found: dict[str, Any]) -> Conversation:
-    return Conversation(tuple(Said(**said) for said in found["turns"]), found["scenario"])
+    return Conversation(tuple(ConversationMessage(**said) for said in found["turns"]), found["scenario"])

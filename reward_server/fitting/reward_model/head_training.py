@@ -28,10 +28,10 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from reward_server.errors import InvalidRequest
-from reward_server.reward_models.checkpoint import Checkpoint, Progress
+from reward_server.reward_models.checkpoint import TrainingCheckpoint, TrainingProgress
 from reward_server.reward_models.feature_rows import FeatureRows, blocks
 from reward_server.reward_models.heads import Exact, Heads, Matrix
-from reward_server.reward_models.matrices import Examples, moments, scaled
+from reward_server.reward_models.matrices import ExampleMatrices, moments, scaled
 
 MIN_PAIRS = 20
 """Fewer validation pairs say nothing about how sharp chances should be."""
@@ -41,7 +41,7 @@ ROWS_AT_ONCE = 1024
 
 @dataclass(frozen=True)
 class Recipe:
-    """How heads are trained."""
+    """The settings by which heads are trained."""
 
     seed: int = 0
     epochs: int = 200
@@ -84,7 +84,7 @@ class Fitted:
 class _Run:
     """The state of a run between two epochs; tensors and plain numbers alone, so that it can be kept on disk."""
 
-    progress: Progress = field(default_factory=Progress)
+    progress: TrainingProgress = field(default_factory=TrainingProgress)
     weight: Tensor = field(default_factory=lambda: torch.zeros(0))
     moments: dict[str, Tensor] = field(default_factory=dict)
     best: dict[str, Tensor] = field(default_factory=dict)
@@ -93,14 +93,14 @@ class _Run:
 
 def fit(
     names: tuple[str, ...],
-    train: Examples,
-    validation: Examples,
+    train: ExampleMatrices,
+    validation: ExampleMatrices,
     recipe: Recipe,
     *,
     emphasis: Matrix | None = None,
     costs: NDArray[np.bool_] | None = None,
     scratch: Path | None = None,
-    checkpoint: Checkpoint | None = None,
+    checkpoint: TrainingCheckpoint | None = None,
     on_epoch: Callable[[int, int], None] = lambda done, total: None,
 ) -> Fitted:
     """Train one candidate for each strength of `l2` and keep the best epoch of the best one.
@@ -130,7 +130,7 @@ def fit(
     return fitter.finish(state)
 
 
-def sharpened(heads: Heads, part: Examples) -> Heads:
+def sharpened(heads: Heads, part: ExampleMatrices) -> Heads:
     """With the sharpness at which chances fit these pairs best: a penalty that helps the order flattens the odds.
 
     Temperature scaling, Guo et al. 2017; the heads as they are where there are too few pairs to tell.
@@ -149,13 +149,13 @@ def sharpened(heads: Heads, part: Examples) -> Heads:
 
 
 class _Fitter:
-    """What stays the same during a run."""
+    """The parts that stay the same during a run."""
 
     def __init__(
         self,
         names: tuple[str, ...],
-        train: Examples,
-        validation: Examples,
+        train: ExampleMatrices,
+        validation: ExampleMatrices,
         recipe: Recipe,
         *,
         emphasis: Matrix | None,
@@ -181,7 +181,7 @@ class _Fitter:
         labels = train.labels.astype(np.float64)
         self._means, self._variances = _moments(labels, len(names))
 
-    def _prepared(self, part: Examples) -> Examples:
+    def _prepared(self, part: ExampleMatrices) -> ExampleMatrices:
         """The same with standardised features."""
         centre, scale = self._centre.astype(np.float64), self._scale.astype(np.float64)
         features, chosen, rejected = (scaled(rows, centre, scale, self._scratch) for rows in part.parts)
@@ -274,7 +274,7 @@ class _Fitter:
 
     # --- losses ----------------------------------------------------------------------------------
 
-    def _loss(self, parameter: Tensor, batch: Examples, *, centred: bool = True) -> Tensor:
+    def _loss(self, parameter: Tensor, batch: ExampleMatrices, *, centred: bool = True) -> Tensor:
         heads, width = len(self._names), self._centre.shape[0]
         weights = parameter[: heads * width].view(heads, width)
         bias = parameter[heads * width : -1]
@@ -297,7 +297,7 @@ class _Fitter:
         counts = known.sum(0)
         return (errors.sum(0) / counts.clamp(min=1)).sum() / (counts > 0).sum().clamp(min=1)
 
-    def _preference(self, odds: Tensor, batch: Examples) -> Tensor:
+    def _preference(self, odds: Tensor, batch: ExampleMatrices) -> Tensor:
         targets, weights = _tensor(batch.targets), _tensor(batch.weights)
         losses = F.binary_cross_entropy_with_logits(odds, targets, reduction="none")
         mean: Tensor = (losses * weights).sum() / weights.sum().clamp(min=1e-6)
@@ -323,14 +323,14 @@ class _Fitter:
             return (step + 1) / rise
         return 0.5 * (1.0 + math.cos(math.pi * (step - rise) / max(1, steps - rise)))
 
-    def _batches(self, candidate: int, epoch: int, steps: int) -> Iterator[Examples]:
+    def _batches(self, candidate: int, epoch: int, steps: int) -> Iterator[ExampleMatrices]:
         """The rows in an order that follows from seed, candidate and epoch, so that no generator has to be kept."""
         generator = torch.Generator().manual_seed((self._recipe.seed * 1009 + candidate) * 100_003 + epoch)
         train = self._train
         labelled = torch.randperm(len(train.features), generator=generator).tensor_split(steps)
         pairs = torch.randperm(len(train.chosen), generator=generator).tensor_split(steps)
         for rows, others in ((one.numpy(), two.numpy()) for one, two in zip(labelled, pairs, strict=True)):
-            yield Examples(
+            yield ExampleMatrices(
                 features=train.features[rows],
                 labels=train.labels[rows],
                 chosen=train.chosen[others],

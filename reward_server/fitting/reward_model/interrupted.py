@@ -1,4 +1,4 @@
-"""Where an interrupted training is kept, and whether there is one; needs nothing that takes long to load."""
+"""The place of an interrupted training, and whether there is one; needs nothing that takes long to load."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from pathlib import Path
 
 
 def checkpoint_folder(out: Path) -> Path:
-    """Where an interrupted training of a model for this folder is kept until it is finished."""
+    """The folder in which an interrupted training of a model for this folder is kept until it is finished."""
     return out.with_name(out.name + ".training")
 
 
 def is_interrupted(out: Path) -> bool:
-    """Whether an interrupted training of a model for this folder left something to go on with."""
+    """True if an interrupted training of a model for this folder left something to go on with."""
     place = checkpoint_folder(out)
     return place.is_dir() and any(place.iterdir())

@@ -7,15 +7,15 @@ from typing import Any
 
 from reward_server.fitting.reward_model.doubt import not_shown, sorts_errors
 from reward_server.fitting.reward_model.metrics import MIN_RESAMPLED
-from reward_server.reward_models.dataset import OVERALL, Dataset, Split
+from reward_server.reward_models.dataset import OVERALL, Dataset, DatasetSplit
 from reward_server.reward_models.model import RewardModel
 from reward_server.reward_models.uncertainty import MIN_ROWS
 
 
 def notes_on_lacks(
-    model: RewardModel, parts: Split, uncertainty: Mapping[str, Any], dropped: Mapping[str, Any] | None
+    model: RewardModel, parts: DatasetSplit, uncertainty: Mapping[str, Any], dropped: Mapping[str, Any] | None
 ) -> tuple[str, ...]:
-    """What a training could not give, why, and what would help; nothing where nothing is missing.
+    """The notes on what a training could not give, why, and what would help; none where nothing is missing.
 
     Args:
         uncertainty: what the model's uncertainty is worth on the held-out rows.
@@ -31,7 +31,7 @@ def notes_on_lacks(
 
 
 def without_intervals(dataset: Dataset) -> tuple[str, ...]:
-    """Which figures on these rows have no interval: too few groups make no resamples."""
+    """The figures on these rows that have no interval: too few groups make no resamples."""
     counts = {
         "labels": len({row.group for row in dataset.labelled if OVERALL in row.scores}),
         "preference pairs": len({pair.group for pair in dataset.preferred}),
@@ -43,7 +43,7 @@ def without_intervals(dataset: Dataset) -> tuple[str, ...]:
     )
 
 
-def _no_doubt(model: RewardModel, parts: Split) -> str:
+def _no_doubt(model: RewardModel, parts: DatasetSplit) -> str:
     if model.heads.link == "preference":
         pairs = len(parts.train.preferred)
         return f"no uncertainty: it needs {MIN_ROWS} pairs to be learned from and has {pairs}; add pairs"
@@ -63,8 +63,8 @@ def _kept_unshown(uncertainty: Mapping[str, Any]) -> tuple[str, ...]:
     return (f"the uncertainty was kept on request, but {not_shown(uncertainty)}",)
 
 
-def _thin_doubt(model: RewardModel, parts: Split) -> tuple[str, ...]:
-    """How doubt came about that could not be checked on rows of its own."""
+def _thin_doubt(model: RewardModel, parts: DatasetSplit) -> tuple[str, ...]:
+    """The making of doubt that could not be checked on rows of its own."""
     checked = len(_labels(parts.validation))
     if model.heads.link == "preference" or checked >= MIN_ROWS:
         return ()

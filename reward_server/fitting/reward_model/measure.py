@@ -26,13 +26,13 @@ from reward_server.reward_models.baselines import Baselines
 from reward_server.reward_models.dataset import Dataset, groups_of
 from reward_server.reward_models.fitness import PAIRS
 from reward_server.reward_models.heads import Exact, Matrix
-from reward_server.reward_models.matrices import Examples
+from reward_server.reward_models.matrices import ExampleMatrices
 from reward_server.reward_models.model import RewardModel
 from reward_server.reward_models.reliability import RiskCoverage
 
 
 @dataclass(frozen=True)
-class Measured:
+class ModelFigures:
     """Figures for the card, and the points that the plots show."""
 
     metrics: dict[str, Any]
@@ -52,7 +52,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Rows:
+class MeasuredRows:
     """Rows to measure on: the data set, its features and its plain features by digest."""
 
     dataset: Dataset
@@ -60,9 +60,9 @@ class Rows:
     plain: Mapping[str, Matrix]
 
 
-def measure(model: RewardModel, rows: Rows, baselines: Baselines, seed: int = 0) -> Measured:
+def measure(model: RewardModel, rows: MeasuredRows, baselines: Baselines, seed: int = 0) -> ModelFigures:
     """All figures that these rows allow."""
-    examples = Examples.of(rows.dataset, rows.features, model.heads.names, model.heads.width)
+    examples = ExampleMatrices.of(rows.dataset, rows.features, model.heads.names, model.heads.width)
     metrics: dict[str, Any] = {}
     beside: dict[str, Any] = {}
     predicted, labels, chances = np.zeros(0), np.zeros(0), np.zeros(0)
@@ -84,10 +84,10 @@ def measure(model: RewardModel, rows: Rows, baselines: Baselines, seed: int = 0)
             metrics[PAIRS_WITHIN] = within
     uncertainty, risk = doubt_figures(model, rows.dataset, examples, seed)
     ceiling = _ceiling(rows.dataset, seed)
-    return Measured(metrics, beside, ceiling, uncertainty, predicted, labels, risk, chances, targets)
+    return ModelFigures(metrics, beside, ceiling, uncertainty, predicted, labels, risk, chances, targets)
 
 
-def _head_figures(rows: Rows, names: Sequence[str], values: Exact, labels: Matrix, seed: int) -> dict[str, Any]:
+def _head_figures(rows: MeasuredRows, names: Sequence[str], values: Exact, labels: Matrix, seed: int) -> dict[str, Any]:
     """Figures of each head over the rows that have a label for it."""
     groups = groups_of(rows.dataset.labelled)
     metrics: dict[str, Any] = {}
@@ -103,7 +103,7 @@ def _head_figures(rows: Rows, names: Sequence[str], values: Exact, labels: Matri
 
 
 def _baseline_figures(
-    rows: Rows, known: NDArray[np.intp], labels: Exact, baselines: Baselines, seed: int
+    rows: MeasuredRows, known: NDArray[np.intp], labels: Exact, baselines: Baselines, seed: int
 ) -> dict[str, Any]:
     """The same figures of each baseline for the overall head."""
     if not len(known):
@@ -118,7 +118,7 @@ def _baseline_figures(
 
 
 def _pair_figures(
-    rows: Rows, chances: Exact, targets: Exact, baselines: Baselines, seed: int
+    rows: MeasuredRows, chances: Exact, targets: Exact, baselines: Baselines, seed: int
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     pairs = rows.dataset.preferred
     resamples = Resamples.of(groups_of(pairs), seed)

@@ -115,7 +115,7 @@ DISTANCES: frozenset[Statistic] = frozenset({ece})
 
 @dataclass(frozen=True)
 class Resamples:
-    """Which rows each resample of whole groups consists of; the same for every figure, so figures can be compared."""
+    """The rows of each resample of whole groups; the same for every figure, so figures can be compared."""
 
     rows: tuple[NDArray[np.int64], ...]
 
@@ -154,7 +154,7 @@ class Resamples:
 
 
 def human_ceiling(ratings: Sequence[Sequence[float]], groups: Sequence[str], seed: int = 0) -> dict[str, Figure]:
-    """How well one rater agrees with the mean of the others, over rows with several raters: what a model can reach.
+    """The agreement of one rater with the mean of the others, over rows with several raters: what a model can reach.
 
     The rater left out is drawn by row, so that no person's habits decide.
     """

@@ -1,4 +1,4 @@
-"""What a reader of a training's report has to know, in sentences: its data, its split, how it ended."""
+"""Notes that a reader of a training's report needs, in sentences: its data, its split, how it ended."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scenarios.spelling import counted
 
 
 def notes(about: Mapping[str, Any]) -> list[str]:
-    """What a reader of the report has to know about data, split and training."""
+    """The notes for a reader of the report about data, split and training."""
     data: DataCard = about["data"]
     sizes, recipe = about["split"], about["recipe"]
     lines = [

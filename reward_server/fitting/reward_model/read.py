@@ -35,9 +35,9 @@ from reward_server.fitting.reward_model.judged_sets import (
     chosen_and_rejected,
 )
 from reward_server.offline.formats import BadRow, NoAgent, Speakers, convert
-from reward_server.offline.rows import Row, read_rows
+from reward_server.offline.rows import InputRow, read_rows
 from reward_server.reward_models.conversation import Conversation
-from reward_server.reward_models.dataset import OVERALL, Dataset, Labelled, Preferred, fair_label, grouped
+from reward_server.reward_models.dataset import OVERALL, Dataset, Labelled, PreferredPair, fair_label, grouped
 from reward_server.reward_models.recorded import conversation_from
 from scenarios.spelling import counted
 
@@ -55,8 +55,8 @@ _KNOWN = (
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How the rows of a file are to be understood."""
+class RowOptions:
+    """The options by which the rows of a file are understood."""
 
     scale: tuple[float, float] = (0.0, 1.0)
     """What labels mean 0 and 1."""
@@ -73,14 +73,14 @@ class Reading:
             raise InvalidRequest("--ties must be drop or half")
 
 
-def read_dataset(path: Path, reading: Reading) -> Dataset:
+def read_dataset(path: Path, reading: RowOptions) -> Dataset:
     """All rows of a JSONL, JSON or CSV file.
 
     Raises:
         InvalidRequest: a row cannot be read (its number is said), or there is none.
     """
     labelled: list[Labelled] = []
-    preferred: list[Preferred] = []
+    preferred: list[PreferredPair] = []
     ties = 0
     bad: dict[str, list[int]] = {}
     skipped = 0
@@ -121,7 +121,7 @@ def _listed(bad: Mapping[str, Sequence[int]]) -> str:
     )
 
 
-def _read(row: Row, reading: Reading) -> Sequence[Labelled | Preferred]:
+def _read(row: InputRow, reading: RowOptions) -> Sequence[Labelled | PreferredPair]:
     if row.problem:
         raise BadRow(row.problem)
     if not isinstance(row.data, Mapping):
@@ -143,7 +143,7 @@ def _read(row: Row, reading: Reading) -> Sequence[Labelled | Preferred]:
 # --- labels ---------------------------------------------------------------------------------------
 
 
-def _labelled(data: Fields, number: int, reading: Reading) -> Labelled:
+def _labelled(data: Fields, number: int, reading: RowOptions) -> Labelled:
     given = [name for name in _LABELS if data.get(name) is not None]
     if not given:
         raise BadRow("no label: give `score`, `scores` or `ratings`")
@@ -153,7 +153,7 @@ def _labelled(data: Fields, number: int, reading: Reading) -> Labelled:
     return Labelled(conversation, scores, _group(data), number, ratings, _named(data, *_SYSTEMS))
 
 
-def _scores(data: Fields, ratings: tuple[float, ...], reading: Reading) -> dict[str, float]:
+def _scores(data: Fields, ratings: tuple[float, ...], reading: RowOptions) -> dict[str, float]:
     """Labels by head; the overall one is that of the row, or the mean of its raters, or of its dimensions."""
     named = data.get("scores") or {}
     if not isinstance(named, Mapping):
@@ -171,7 +171,7 @@ def _scores(data: Fields, ratings: tuple[float, ...], reading: Reading) -> dict[
     return scores
 
 
-def _label(value: Any, where: str, reading: Reading) -> float:
+def _label(value: Any, where: str, reading: RowOptions) -> float:
     try:
         return fair_label(value, *reading.scale)
     except ValueError as error:
@@ -202,7 +202,7 @@ def _annotated(data: Fields, number: int) -> list[Labelled]:
 # --- pairs ----------------------------------------------------------------------------------------
 
 
-def _preferred(data: Fields, number: int) -> Preferred:
+def _preferred(data: Fields, number: int) -> PreferredPair:
     chosen, rejected = _sides(data)
     rejected = _sharing(rejected, chosen)
     if not (_speaks(chosen) or _speaks(rejected)):
@@ -218,7 +218,7 @@ def _preferred(data: Fields, number: int) -> Preferred:
     weight = float(margin) if margin else 1.0
     # A pair belongs to the prompt it answers, whatever follows.
     systems = (_named(data, "chosen_system", "chosen_model"), _named(data, "rejected_system", "rejected_model"))
-    return Preferred(chosen, rejected, _group(data), number, weight, tie, systems)
+    return PreferredPair(chosen, rejected, _group(data), number, weight, tie, systems)
 
 
 def _sharing(side: Conversation, other: Conversation) -> Conversation:
@@ -257,7 +257,7 @@ def _prompt(prompt: Any) -> list[Any]:
     return _list(prompt, "prompt")
 
 
-def _evenly_weighted(pairs: Sequence[Preferred]) -> tuple[Preferred, ...]:
+def _evenly_weighted(pairs: Sequence[PreferredPair]) -> tuple[PreferredPair, ...]:
     """Margins as weights around 1, none more than four times the median or less than a quarter of it."""
     margins = [pair.weight for pair in pairs if not pair.tie]
     if not margins:
@@ -322,7 +322,7 @@ def _said(error: Exception) -> str:
     return error.message[:1].lower() + error.message[1:].rstrip(".")
 
 
-def read_folder(folder: Path, reading: Reading) -> Dataset:
+def read_folder(folder: Path, reading: RowOptions) -> Dataset:
     """The rows of all files in a folder that hold rows of a known form; no row of another is looked at.
 
     Raises:

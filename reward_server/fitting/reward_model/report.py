@@ -12,7 +12,7 @@ from reward_server.errors import InvalidRequest
 from reward_server.fitting.reward_model import plots
 from reward_server.fitting.reward_model.doubt import areas, sorts_errors
 from reward_server.fitting.reward_model.head_training import Fitted
-from reward_server.fitting.reward_model.measure import Measured
+from reward_server.fitting.reward_model.measure import ModelFigures
 from reward_server.reward_models.baselines import MEAN
 from reward_server.reward_models.dataset import OVERALL
 from reward_server.reward_models.fitness import PAIRS, PAIRS_UNSEEN, UNSEEN, rivals
@@ -37,7 +37,7 @@ _NAMES = {
 }
 
 
-def pictures(measured: Measured, fitted: Fitted | None = None) -> dict[str, bytes]:
+def pictures(measured: ModelFigures, fitted: Fitted | None = None) -> dict[str, bytes]:
     """The plots that the figures allow, by file name."""
     found: dict[str, bytes] = {}
     if fitted is not None:
@@ -61,7 +61,7 @@ def pictures(measured: Measured, fitted: Fitted | None = None) -> dict[str, byte
     return found
 
 
-def figure_rows(measured: Measured, wanted: Sequence[str] = _FIGURES) -> list[list[str]]:
+def figure_rows(measured: ModelFigures, wanted: Sequence[str] = _FIGURES) -> list[list[str]]:
     """Figures as rows of cells, the head first; the baselines and the agreement of people stand below the model."""
     present = [name for name in wanted if any(name in figures for figures in measured.metrics.values())]
     head = ["", "n", *(_NAMES[name] for name in present)]
@@ -72,14 +72,14 @@ def figure_rows(measured: Measured, wanted: Sequence[str] = _FIGURES) -> list[li
     return [head, *rows]
 
 
-def figures_table(measured: Measured) -> str:
+def figures_table(measured: ModelFigures) -> str:
     """The rows as a table in Markdown."""
     head, *rows = figure_rows(measured)
     return "\n".join(f"| {' | '.join(line)} |" for line in [head, ["---"] * len(head), *rows])
 
 
 def uncertainty_lines(figures: Mapping[str, Any]) -> list[str]:
-    """What is known of the intervals, in words."""
+    """The lines on the intervals, in words."""
     area = figures.get("aurc")
     if area is None:
         return []
@@ -97,8 +97,8 @@ def uncertainty_lines(figures: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def in_words(measured: Measured) -> list[str]:
-    """What figures mean that are easily misread or overlooked: a baseline as good as the model, an R² below 0, of the
+def in_words(measured: ModelFigures) -> list[str]:
+    """The meaning of figures that are easily misread: a baseline as good as the model, an R² below 0, of the
     model or of the mean of what it learned, and doubt that is not shown to sort errors."""
     lines = [*_against_baselines(measured), *_authors_in_words(measured)]
     own = measured.metrics.get(OVERALL, {})
@@ -120,7 +120,7 @@ def in_words(measured: Measured) -> list[str]:
     return [*lines, *_doubt_in_words(measured)]
 
 
-def _against_baselines(measured: Measured) -> list[str]:
+def _against_baselines(measured: ModelFigures) -> list[str]:
     """Says so where a line anyone could have drawn is as good as the model."""
     lines = []
     for rival in rivals(measured.metrics, measured.baselines):
@@ -137,7 +137,7 @@ def _against_baselines(measured: Measured) -> list[str]:
     return lines
 
 
-def _authors_in_words(measured: Measured) -> list[str]:
+def _authors_in_words(measured: ModelFigures) -> list[str]:
     """Says so where the figures hang on having learned from the systems that wrote the replies."""
     lines = []
     for name, pooled, figure, title in (
@@ -154,7 +154,7 @@ def _authors_in_words(measured: Measured) -> list[str]:
     return lines
 
 
-def _doubt_in_words(measured: Measured) -> list[str]:
+def _doubt_in_words(measured: ModelFigures) -> list[str]:
     area = measured.uncertainty.get("aurc")
     if area is None or sorts_errors(measured.uncertainty):
         return []
@@ -170,13 +170,13 @@ def _doubt_in_words(measured: Measured) -> list[str]:
 
 
 def _orders(own: Mapping[str, Any]) -> bool:
-    """Whether values are in a good order, and not by chance as far as that is known."""
+    """True if values are in a good order, and not by chance as far as that is known."""
     order = own.get("spearman", {"value": 0.0})
     return bool(order["value"] >= _GOOD_ORDER and order.get("low", 1.0) > 0.0)
 
 
-def _intervals(measured: Measured) -> str:
-    """Whether there are any: over too few groups there are none."""
+def _intervals(measured: ModelFigures) -> str:
+    """The sentence on intervals: over too few groups there are none."""
     heads = [
         any("low" in each for each in found.values() if isinstance(each, Mapping))
         for found in measured.metrics.values()
@@ -187,7 +187,7 @@ def _intervals(measured: Measured) -> str:
 
 
 def page(
-    title: str, notes: list[str], measured: Measured, images: Mapping[str, bytes], rows: str = "held-out dialogues"
+    title: str, notes: list[str], measured: ModelFigures, images: Mapping[str, bytes], rows: str = "held-out dialogues"
 ) -> bytes:
     """report.md; `rows` says on what the figures are."""
     parts = [

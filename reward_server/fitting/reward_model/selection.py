@@ -19,13 +19,13 @@ from reward_server.encoders.encoder import TextEncoder
 from reward_server.fitting.reward_model.emphasis import learned_emphasis
 from reward_server.fitting.reward_model.head_training import Fitted, Recipe, fit, sharpened
 from reward_server.fitting.reward_model.style_choice import Chooser, readings_to_try
-from reward_server.reward_models.checkpoint import Checkpoint
+from reward_server.reward_models.checkpoint import TrainingCheckpoint
 from reward_server.reward_models.conversation import Reads
 from reward_server.reward_models.counterparts import Counterparts, counterparts
-from reward_server.reward_models.dataset import Split, groups_of
-from reward_server.reward_models.feature_shelf import FeatureShelf, Shelved
+from reward_server.reward_models.dataset import DatasetSplit, groups_of
+from reward_server.reward_models.feature_shelf import CachingDescriber, FeatureShelf
 from reward_server.reward_models.heads import Featuriser, Heads, Matrix
-from reward_server.reward_models.matrices import Examples
+from reward_server.reward_models.matrices import ExampleMatrices
 from reward_server.reward_models.relations import Weighed, weighed
 from reward_server.reward_models.segments import by_answers
 
@@ -35,8 +35,8 @@ WITH = "+counterparts"
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What to try."""
+class SelectionOptions:
+    """The choices to try."""
 
     features: str
     counterparts: Beside
@@ -47,17 +47,17 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Kept:
+class SelectedFit:
     """The way that was kept."""
 
     fitted: Fitted
-    train: Examples
+    train: ExampleMatrices
     """The judged rows, as it reads them."""
-    validation: Examples
+    validation: ExampleMatrices
     about: dict[str, Any]
     """For the card: which it is, and what each that was tried came to."""
 
-    def alone(self, wanted: Wanted) -> Wanted:
+    def alone(self, wanted: SelectionOptions) -> SelectionOptions:
         """To fit in this way and with its penalty again, and in no other."""
         name = str(self.about["features"])
         beside: Beside = "with" if name.endswith(WITH) else "without"
@@ -67,10 +67,10 @@ class Kept:
 
 @dataclass(frozen=True)
 class _Way:
-    """Where a fit is kept when it is interrupted, and how it is reported."""
+    """The place where a fit is kept when it is interrupted, and how it is reported."""
 
     featuriser: Featuriser
-    checkpoint: Checkpoint
+    checkpoint: TrainingCheckpoint
     title: str
 
     def inside(self, name: str) -> _Way:
@@ -82,8 +82,8 @@ class Selection:
 
     def __init__(
         self,
-        parts: Split,
-        wanted: Wanted,
+        parts: DatasetSplit,
+        wanted: SelectionOptions,
         encoder: TextEncoder,
         shelf: FeatureShelf,
         report: Callable[[str, int, int], None],
@@ -94,10 +94,14 @@ class Selection:
         self._shelf = shelf
         self._report = report
 
-    def best(self, featuriser: Featuriser, features: Mapping[str, Matrix], checkpoint: Checkpoint, stage: str) -> Kept:
+    def best(
+        self, featuriser: Featuriser, features: Mapping[str, Matrix], checkpoint: TrainingCheckpoint, stage: str
+    ) -> SelectedFit:
         """Fit all ways and keep one. `features` holds those of the judged rows, by digest."""
         names, width = self._parts.train.heads, featuriser.width
-        judged = [Examples.of(part, features, names, width) for part in (self._parts.train, self._parts.validation)]
+        judged = [
+            ExampleMatrices.of(part, features, names, width) for part in (self._parts.train, self._parts.validation)
+        ]
         beside = self._beside(judged[0], featuriser)
         ways = _Way(featuriser, checkpoint, stage)
         found: dict[str, Fitted] = {}
@@ -119,15 +123,15 @@ class Selection:
         if stacked := self._weighed(fitted.heads, first, has_counterparts, featuriser, again):
             fitted = replace(fitted, heads=sharpened(stacked.heads, middle))
             about |= {"relations": dict(stacked.weights)}
-        return Kept(fitted, own, middle, about)
+        return SelectedFit(fitted, own, middle, about)
 
     def _weighed(
         self,
         heads: Heads,
-        rows: Examples,
+        rows: ExampleMatrices,
         has_counterparts: bool,
         featuriser: Featuriser,
-        again: Callable[[Examples, int], Heads],
+        again: Callable[[ExampleMatrices, int], Heads],
     ) -> Weighed | None:
         """The head with relations beside it, where it reads what agents said."""
         train = self._parts.train
@@ -144,7 +148,7 @@ class Selection:
             fitted=again,
         )
 
-    def _again(self, rows: Examples, fold: int, *, like: Fitted, middle: Examples, way: _Way) -> Heads:
+    def _again(self, rows: ExampleMatrices, fold: int, *, like: Fitted, middle: ExampleMatrices, way: _Way) -> Heads:
         """A head with the same penalty on other rows."""
         recipe = replace(self._wanted.recipe, l2=(like.l2,))
         return self._fitted(rows, middle, way.inside(f"relations {fold + 1}"), recipe).heads
@@ -155,7 +159,7 @@ class Selection:
             return None
         return counterparts(self._parts.train, self._encoder, self._wanted.reads)
 
-    def _beside(self, judged: Examples, featuriser: Featuriser) -> dict[str, Examples | None]:
+    def _beside(self, judged: ExampleMatrices, featuriser: Featuriser) -> dict[str, ExampleMatrices | None]:
         """By what a way's name ends in, the rows to fit on in place of the judged ones."""
         if self._counterparts is None:
             return {"": None}
@@ -164,7 +168,7 @@ class Selection:
         rows = self._counterparts.beside(judged, features)
         return {WITH: rows} if self._wanted.counterparts == "with" else {"": None, WITH: rows}
 
-    def _fitted(self, first: Examples, middle: Examples, way: _Way, recipe: Recipe) -> Fitted:
+    def _fitted(self, first: ExampleMatrices, middle: ExampleMatrices, way: _Way, recipe: Recipe) -> Fitted:
         fitted = fit(
             self._parts.train.heads,
             first,
@@ -185,7 +189,7 @@ class Selection:
             [only] = found
             return only, {"features": only}
         chooser = Chooser(self._parts.validation, self._encoder, self._wanted.reads)
-        shelved = Shelved(featuriser, self._shelf)
+        shelved = CachingDescriber(featuriser, self._shelf)
         outcomes = {name: chooser.outcome(each.heads, shelved) for name, each in found.items()}
         merits = {name: round(each.merit, 4) for name, each in outcomes.items()}
         return chooser.best(outcomes), {"features": chooser.best(outcomes), "features_tried": merits}

@@ -21,7 +21,7 @@ from reward_server.reward_models.dataset import (
     OVERALL,
     Dataset,
     Labelled,
-    Preferred,
+    PreferredPair,
     grouped,
     without_constant_dimensions,
 )
@@ -44,7 +44,7 @@ _FIRST = "play episodes and send them to /evaluate first (examples/play_into_sto
 
 @dataclass(frozen=True)
 class StoredRows:
-    """What the store holds for training."""
+    """The rows that the store holds for training."""
 
     evaluations: Sequence[EvaluationRow]
     comparisons: Sequence[ComparisonRow]
@@ -161,7 +161,7 @@ def _by_conversation(dataset: Dataset) -> Dataset:
 
 
 def _newest(rows: StoredRows, catalog: Catalog, composed: frozenset[tuple[str, str]]) -> str:
-    """What the newest reward of the rubric alone was made by; other rewards do not decide."""
+    """The maker of the newest reward of the rubric alone; other rewards do not decide."""
     everything = list(_each_once(rows))
     if not everything:
         raise InvalidRequest(f"the store holds no evaluations yet: {_FIRST}")
@@ -185,7 +185,7 @@ def _versions_of(row: AnyRow, composed: frozenset[tuple[str, str]]) -> tuple[str
 
 
 def _by_version(rows: StoredRows, catalog: Catalog, composed: frozenset[tuple[str, str]]) -> Counter[str]:
-    """How many rows each version has that could be named."""
+    """The number of rows of each version that could be named."""
     return Counter(_versions_of(row, composed)[0] for row in _each_once(rows) if _usable(row, catalog))
 
 
@@ -236,19 +236,19 @@ def _sides(row: ComparisonRow, catalog: Catalog) -> list[Labelled | None]:
     return found
 
 
-def _pair(row: ComparisonRow, catalog: Catalog) -> Preferred | None:
+def _pair(row: ComparisonRow, catalog: Catalog) -> PreferredPair | None:
     a = _conversation(row.collection, row.scenario, row.messages_a, row.agent_role, catalog)
     b = _conversation(row.collection, row.scenario, row.messages_b, row.agent_role, catalog)
     if a is None or b is None or a.digest == b.digest:
         return None
     chosen, rejected = (a, b) if row.winner == "a" else (b, a)
-    return Preferred(chosen, rejected, f"{row.collection}/{row.scenario}")
+    return PreferredPair(chosen, rejected, f"{row.collection}/{row.scenario}")
 
 
 def _conversation(
     collection: str, scenario: str, messages: Sequence[dict[str, object]], agent_role: str, catalog: Catalog
 ) -> Conversation | None:
-    """What was scored; None where the scenario is gone."""
+    """The conversation that was scored; None where the scenario is gone."""
     found = catalog.find(collection, scenario)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""What a model makes of style: its share of right orders where style agrees with merit, disagrees, or is exchanged.
+"""Checks a model on style: its share of right orders where style agrees with merit, disagrees, or is exchanged.
 
 Made of rows that were held out, and of open data where a folder is given; the sets are those of
 `reward_models.style_sets`. A judge of content is above chance on all of them.
@@ -15,7 +15,7 @@ import numpy as np
 from reward_server.encoders.encoder import TextEncoder
 from reward_server.fitting.reward_model.metrics import PAIR_STATISTICS, Resamples
 from reward_server.reward_models.conversation import Reads
-from reward_server.reward_models.dataset import Dataset, Preferred, groups_of
+from reward_server.reward_models.dataset import Dataset, PreferredPair, groups_of
 from reward_server.reward_models.feature_shelf import Describer
 from reward_server.reward_models.fitness import MIN_STYLE_PAIRS
 from reward_server.reward_models.heads import Exact
@@ -29,8 +29,8 @@ _PAIRWISE = PAIR_STATISTICS["pairwise"]
 
 
 @dataclass(frozen=True)
-class Reader:
-    """What conversations are described by."""
+class StyleEncoders:
+    """The encoders that describe conversations."""
 
     features: Describer
     plain: Describer
@@ -39,7 +39,7 @@ class Reader:
 
 
 def style_check(
-    model: RewardModel, held_out: Dataset, reader: Reader, seed: int, open_data: Dataset | None = None
+    model: RewardModel, held_out: Dataset, reader: StyleEncoders, seed: int, open_data: Dataset | None = None
 ) -> dict[str, Any]:
     """By set: pairs, the share in the right order with its interval, and that of the cosine on the same pairs."""
     sets = dict(style_sets(held_out, reader.encoder, reader.reads))
@@ -48,7 +48,7 @@ def style_check(
     return {name: _checked(model, pairs, reader, seed) for name, pairs in sets.items()}
 
 
-def _checked(model: RewardModel, pairs: Sequence[Preferred], reader: Reader, seed: int) -> dict[str, Any]:
+def _checked(model: RewardModel, pairs: Sequence[PreferredPair], reader: StyleEncoders, seed: int) -> dict[str, Any]:
     resamples = Resamples.of(groups_of(pairs), seed)
     ones = np.ones(len(pairs))
     better, worse = [pair.chosen for pair in pairs], [pair.rejected for pair in pairs]

@@ -1,4 +1,4 @@
-"""What training does about style: pairs are balanced by it, and the reading of features is chosen that does without it.
+"""Trains against style: pairs are balanced by it, and the reading of features is chosen that does without it.
 
 A featuriser offers several readings (`Featuriser.readings`): all features, those without style and counts, meaning
 alone. Heads are fitted on each (`selection`); kept is the one that puts most pairs into the right order on the
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from reward_server.encoders.encoder import TextEncoder
 from reward_server.errors import InvalidRequest
 from reward_server.reward_models.conversation import Reads
-from reward_server.reward_models.dataset import Dataset, Preferred, Split
+from reward_server.reward_models.dataset import Dataset, DatasetSplit, PreferredPair
 from reward_server.reward_models.feature_rows import BLOCK_ROWS
 from reward_server.reward_models.feature_shelf import Describer
 from reward_server.reward_models.fitness import MIN_STYLE_PAIRS
@@ -31,7 +31,7 @@ AUTO = "auto"
 CHANCE = 0.5
 
 
-def balanced_parts(parts: Split) -> Split:
+def balanced_parts(parts: DatasetSplit) -> DatasetSplit:
     """Pairs to learn from and to choose settings by, weighted so that style says nothing of the label."""
     return replace(parts, train=_balanced(parts.train), validation=_balanced(parts.validation))
 
@@ -40,7 +40,9 @@ def _balanced(part: Dataset) -> Dataset:
     return replace(part, preferred=balanced(part.preferred))
 
 
-def readings_to_try(featuriser: Featuriser, parts: Split, wanted: str, reads: Reads) -> dict[str, NDArray[np.bool_]]:
+def readings_to_try(
+    featuriser: Featuriser, parts: DatasetSplit, wanted: str, reads: Reads
+) -> dict[str, NDArray[np.bool_]]:
     """The readings to fit heads on: all there are, or the one that is asked for.
 
     Where every conversation is read by the answers in it, no style of an agent is read, and the first is enough.
@@ -59,8 +61,8 @@ def readings_to_try(featuriser: Featuriser, parts: Split, wanted: str, reads: Re
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What heads make of the pairs of the validation part."""
+class ValidationScores:
+    """The scores of heads on the pairs of the validation part."""
 
     shares: tuple[float, ...]
     """In the right order, by set; the first is of pairs as people judged them. None where there is no pair."""
@@ -71,7 +73,7 @@ class Outcome:
 
     @property
     def follows_style(self) -> bool:
-        """Whether it falls below chance on pairs whose style has changed places; a few pairs decide nothing."""
+        """True if it falls below chance on pairs whose style has changed places; a few pairs decide nothing."""
         exchanged = zip(self.shares, self.sizes, strict=True)
         return any(share < CHANCE and size >= MIN_STYLE_PAIRS for share, size in list(exchanged)[1:])
 
@@ -86,24 +88,24 @@ class Chooser:
 
     def __init__(self, validation: Dataset, encoder: TextEncoder, reads: Reads) -> None:
         exchanged = style_sets(validation, encoder, reads)
-        sets: list[Sequence[Preferred]] = [judged_pairs(validation)]
+        sets: list[Sequence[PreferredPair]] = [judged_pairs(validation)]
         self._sets = [
             pairs for pairs in (*sets, *(exchanged.get(name, ()) for name in (RESTYLED, NEIGHBOURS))) if pairs
         ]
 
-    def outcome(self, heads: Heads, featuriser: Describer) -> Outcome:
-        """What these heads come to."""
+    def outcome(self, heads: Heads, featuriser: Describer) -> ValidationScores:
+        """The scores of these heads."""
         right = []
         for pairs in self._sets:
             chances = np.concatenate([_chances(heads, featuriser, some) for some in _few_at_a_time(pairs)])
             right.append((np.sign(chances - 0.5) + 1.0) / 2.0)
         if not right:
-            return Outcome((), ())
+            return ValidationScores((), ())
         error = float(right[0].std() / len(right[0]) ** 0.5)
-        return Outcome(tuple(float(each.mean()) for each in right), tuple(map(len, right)), error)
+        return ValidationScores(tuple(float(each.mean()) for each in right), tuple(map(len, right)), error)
 
     @staticmethod
-    def best(outcomes: Mapping[str, Outcome]) -> str:
+    def best(outcomes: Mapping[str, ValidationScores]) -> str:
         """The largest merit among those that order judged pairs no worse than the best, within its standard error.
 
         Heads that follow style are left out where others do not: where people prefer longer outputs, they order judged
@@ -117,18 +119,18 @@ class Chooser:
         return max(reversed(near), key=lambda name: round(outcomes[name].merit, 4))
 
 
-def _few_at_a_time(pairs: Sequence[Preferred]) -> Iterator[Sequence[Preferred]]:
+def _few_at_a_time(pairs: Sequence[PreferredPair]) -> Iterator[Sequence[PreferredPair]]:
     """Judged pairs may be many, and their features would not all go into memory."""
     for start in range(0, len(pairs), BLOCK_ROWS):
         yield pairs[start : start + BLOCK_ROWS]
 
 
-def _chances(heads: Heads, featuriser: Describer, pairs: Sequence[Preferred]) -> Exact:
+def _chances(heads: Heads, featuriser: Describer, pairs: Sequence[PreferredPair]) -> Exact:
     better, worse = (featuriser.features(sides) for sides in _sides(pairs))
     return heads.chances(better, worse)
 
 
-def _sides(pairs: Sequence[Preferred]) -> tuple[list[Any], list[Any]]:
+def _sides(pairs: Sequence[PreferredPair]) -> tuple[list[Any], list[Any]]:
     return [pair.chosen for pair in pairs], [pair.rejected for pair in pairs]
 
 

@@ -23,28 +23,34 @@ from reward_server.fitting.reward_model.frozen_rows import ROWS, packed
 from reward_server.fitting.reward_model.head_training import Fitted, Recipe
 from reward_server.fitting.reward_model.interrupted import checkpoint_folder
 from reward_server.fitting.reward_model.lacks import notes_on_lacks
-from reward_server.fitting.reward_model.measure import Measured, Rows, measure
+from reward_server.fitting.reward_model.measure import MeasuredRows, ModelFigures, measure
 from reward_server.fitting.reward_model.notes import notes
 from reward_server.fitting.reward_model.report import page, pictures
-from reward_server.fitting.reward_model.selection import Beside, Kept, Selection, Wanted
-from reward_server.fitting.reward_model.style_check import Reader, style_check
+from reward_server.fitting.reward_model.selection import Beside, SelectedFit, Selection, SelectionOptions
+from reward_server.fitting.reward_model.style_check import StyleEncoders, style_check
 from reward_server.fitting.reward_model.style_choice import AUTO, balanced_parts, notes_on_style
-from reward_server.fitting.reward_model.unseen import Asked, Found, asked_about, measured_without, named_systems
+from reward_server.fitting.reward_model.unseen import (
+    UnseenFigures,
+    UnseenScores,
+    asked_about,
+    measured_without,
+    named_systems,
+)
 from reward_server.reward_models import artefact, word_baseline
 from reward_server.reward_models.artefact import Card, DataCard
 from reward_server.reward_models.base_encoder import resolved
 from reward_server.reward_models.baselines import Baselines
-from reward_server.reward_models.checkpoint import Checkpoint
+from reward_server.reward_models.checkpoint import TrainingCheckpoint
 from reward_server.reward_models.conversation import Reads
 from reward_server.reward_models.dataset import (
     Dataset,
-    Split,
+    DatasetSplit,
     groups_of,
     notes_on_reading,
     notes_on_scenarios,
     split,
 )
-from reward_server.reward_models.feature_shelf import FeatureShelf, Shelved
+from reward_server.reward_models.feature_shelf import CachingDescriber, FeatureShelf
 from reward_server.reward_models.heads import Featuriser, Matrix
 from reward_server.reward_models.known_rows import pack_rows
 from reward_server.reward_models.model import RewardModel, pack, with_uncertainty
@@ -56,8 +62,8 @@ Report = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class Task:
-    """What to train and where to put it."""
+class TrainingTask:
+    """The training to do, and where to put its result."""
 
     out: Path
     encoder: str
@@ -84,8 +90,8 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Tools:
-    """What turns conversations into numbers, with its memory on disk."""
+class FeatureTools:
+    """The tools that turn conversations into numbers, with their memory on disk."""
 
     featuriser: Featuriser
     plain: PlainFeatures
@@ -99,7 +105,7 @@ class Attempt:
 
     fitted: Fitted
     model: RewardModel
-    measured: Measured
+    measured: ModelFigures
     style: dict[str, Any]
     """What it makes of style (`style_check`)."""
     features: dict[str, Any]
@@ -113,14 +119,14 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Trained:
-    """What came of it."""
+class TrainingResult:
+    """The result of a training."""
 
     card: Card
     attempt: Attempt
 
 
-def train(dataset: Dataset, task: Task, tools: Tools, report: Report) -> Trained:
+def train(dataset: Dataset, task: TrainingTask, tools: FeatureTools, report: Report) -> TrainingResult:
     """One whole training.
 
     Raises:
@@ -132,22 +138,24 @@ def train(dataset: Dataset, task: Task, tools: Tools, report: Report) -> Trained
     _refuse_interrupted(place, key, resume=task.resume)
     plain = tools.shelf.features(tools.plain, list(dataset.conversations()), partial(report, "baselines"))
     baselines = Baselines.fitted(parts.train, plain, task.reads)
-    lab = _Laboratory(parts, task, tools, plain=plain, baselines=baselines, report=report)
+    lab = _HeadFitter(parts, task, tools, plain=plain, baselines=baselines, report=report)
     beside = (ROWS, partial(packed, dataset, task.asked)) if task.asked else None
-    kept = lab.attempt(tools.featuriser, tools.encoder_version, Checkpoint(place, key, beside=beside))
+    kept = lab.attempt(tools.featuriser, tools.encoder_version, TrainingCheckpoint(place, key, beside=beside))
     about = _about(dataset, parts, task, attempt=kept, baselines=baselines)
     card = _written(task, parts, kept, about, baselines)
-    Checkpoint(place, key).remove()
-    return Trained(card, kept)
+    TrainingCheckpoint(place, key).remove()
+    return TrainingResult(card, kept)
 
 
 def _refuse_interrupted(place: Path, key: str, *, resume: bool) -> None:
-    """What an interrupted training left is neither gone on with nor written over unasked."""
-    if Checkpoint(place, key).exists() and not resume:
+    """Refuse to go on with what an interrupted training left, or to write over it, unasked."""
+    if TrainingCheckpoint(place, key).exists() and not resume:
         raise InvalidRequest(f"{place} holds an interrupted training: use --resume to go on, or remove the folder")
 
 
-def _written(task: Task, parts: Split, kept: Attempt, about: dict[str, Any], baselines: Baselines) -> Card:
+def _written(
+    task: TrainingTask, parts: DatasetSplit, kept: Attempt, about: dict[str, Any], baselines: Baselines
+) -> Card:
     """The artefact with its report."""
     images = pictures(kept.measured, kept.fitted)
     words = {} if baselines.words is None else {word_baseline.FILE: baselines.words.packed()}
@@ -162,14 +170,14 @@ def _written(task: Task, parts: Split, kept: Attempt, about: dict[str, Any], bas
     )
 
 
-class _Laboratory:
+class _HeadFitter:
     """Fits and measures heads on one split."""
 
     def __init__(
         self,
-        parts: Split,
-        task: Task,
-        tools: Tools,
+        parts: DatasetSplit,
+        task: TrainingTask,
+        tools: FeatureTools,
         *,
         plain: Mapping[str, Matrix],
         baselines: Baselines,
@@ -182,7 +190,7 @@ class _Laboratory:
         self._baselines = baselines
         self._report = report
 
-    def attempt(self, featuriser: Featuriser, version: str, checkpoint: Checkpoint) -> Attempt:
+    def attempt(self, featuriser: Featuriser, version: str, checkpoint: TrainingCheckpoint) -> Attempt:
         """Heads on the features of one encoder, on the reading of them that does best."""
         parts, task, report = self._parts, self._task, self._report
         everything = [c for part in (parts.train, parts.validation, parts.held_out) for c in part.conversations()]
@@ -195,14 +203,16 @@ class _Laboratory:
         report("measuring", 0, 1)
         groups = tuple(groups_of(parts.train.labelled))
         model = with_uncertainty(fitted.heads, first, middle, fitted.l2, groups=groups)
-        rows = Rows(parts.held_out, features, self._plain)
+        rows = MeasuredRows(parts.held_out, features, self._plain)
         measured = measure(model, rows, self._baselines, task.recipe.seed)
         dropped = None
         if not (model.posterior is None or task.keep_uncertainty or sorts_errors(measured.uncertainty)):
             dropped = measured.uncertainty
             model, measured = RewardModel(model.heads), replace(measured, uncertainty={}, risk=None)
         shelf, plain = self._tools.shelf, self._tools.plain
-        reader = Reader(Shelved(featuriser, shelf), Shelved(plain, shelf), plain.encoder, task.reads)
+        reader = StyleEncoders(
+            CachingDescriber(featuriser, shelf), CachingDescriber(plain, shelf), plain.encoder, task.reads
+        )
         checked = style_check(model, parts.held_out, reader, task.recipe.seed, self._open_data)
         report("measuring", 1, 1)
         unseen = self._unseen(kept, featuriser, features, checkpoint)
@@ -212,14 +222,14 @@ class _Laboratory:
 
     def _unseen(
         self,
-        kept: Kept,
+        kept: SelectedFit,
         featuriser: Featuriser,
         features: Mapping[str, Matrix],
-        checkpoint: Checkpoint,
-    ) -> Found:
-        """What heads fitted in the kept way say of systems that they did not learn from."""
+        checkpoint: TrainingCheckpoint,
+    ) -> UnseenFigures:
+        """The scores of heads fitted in the kept way for systems that they did not learn from."""
 
-        def asked(parts: Split, number: int) -> Asked:
+        def asked(parts: DatasetSplit, number: int) -> UnseenScores:
             name = f"without systems, part {number + 1}"
             again = self._selecting(parts, kept.alone(self._wanted)).best(
                 featuriser, features, checkpoint.inside(name.replace(", ", "-")), f"training {name}"
@@ -233,11 +243,11 @@ class _Laboratory:
         return self._selecting(self._parts, self._wanted)
 
     @property
-    def _wanted(self) -> Wanted:
+    def _wanted(self) -> SelectionOptions:
         task = self._task
-        return Wanted(task.features, task.counterparts, task.reads, task.recipe, task.relations)
+        return SelectionOptions(task.features, task.counterparts, task.reads, task.recipe, task.relations)
 
-    def _selecting(self, parts: Split, wanted: Wanted) -> Selection:
+    def _selecting(self, parts: DatasetSplit, wanted: SelectionOptions) -> Selection:
         return Selection(parts, wanted, self._tools.plain.encoder, self._tools.shelf, self._report)
 
     @cached_property
@@ -249,7 +259,7 @@ class _Laboratory:
         return self._task.open_data.without(frozenset(each.digest for part in parts for each in part.conversations()))
 
 
-def _key(dataset: Dataset, task: Task, tools: Tools) -> str:
+def _key(dataset: Dataset, task: TrainingTask, tools: FeatureTools) -> str:
     """Names the run that a checkpoint belongs to."""
     parts = [
         dataset.digest,
@@ -266,8 +276,8 @@ def _key(dataset: Dataset, task: Task, tools: Tools) -> str:
 
 def _about(
     dataset: Dataset,
-    parts: Split,
-    task: Task,
+    parts: DatasetSplit,
+    task: TrainingTask,
     *,
     attempt: Attempt,
     baselines: Baselines,
@@ -315,5 +325,5 @@ def _about(
     }
 
 
-def _named(parts: Split) -> dict[str, Dataset]:
+def _named(parts: DatasetSplit) -> dict[str, Dataset]:
     return {"train": parts.train, "validation": parts.validation, "held_out": parts.held_out}

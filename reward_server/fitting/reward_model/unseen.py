@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from reward_server.fitting.reward_model.metrics import PAIR_STATISTICS, VALUE_STATISTICS, Resamples, as_json
-from reward_server.reward_models.dataset import OVERALL, Dataset, Labelled, Preferred, Split
+from reward_server.reward_models.dataset import OVERALL, Dataset, DatasetSplit, Labelled, PreferredPair
 from reward_server.reward_models.fitness import PAIRS_UNSEEN, UNSEEN
 from reward_server.reward_models.heads import Exact, Heads, Matrix
-from reward_server.reward_models.matrices import Examples
+from reward_server.reward_models.matrices import ExampleMatrices
 
 MIN_ROWS = 10
 """Held-out rows or pairs that figures are worth having of, and rows to learn from without a part."""
@@ -29,17 +29,17 @@ few are."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What heads said of rows whose systems they do not know."""
+class UnseenScores:
+    """The scores of heads for rows whose systems they do not know."""
 
     rows: Sequence[Labelled]
     values: Exact
-    pairs: Sequence[Preferred]
+    pairs: Sequence[PreferredPair]
     chances: Exact
 
 
 @dataclass(frozen=True)
-class Found:
+class UnseenFigures:
     """The figures by name, for the card; empty where rows name too few systems."""
 
     metrics: dict[str, Any] = field(default_factory=dict)
@@ -47,8 +47,8 @@ class Found:
     parts: int = 0
 
 
-def systems_of(row: Labelled | Preferred) -> frozenset[str]:
-    """Who wrote it, as far as it is named."""
+def systems_of(row: Labelled | PreferredPair) -> frozenset[str]:
+    """The systems that wrote it, as far as they are named."""
     return frozenset(name for name in ((row.system,) if isinstance(row, Labelled) else row.systems) if name)
 
 
@@ -57,27 +57,29 @@ def named_systems(*parts: Dataset) -> tuple[str, ...]:
     return tuple(sorted({name for part in parts for row in part.rows() for name in systems_of(row)}))
 
 
-def measured_without(parts: Split, seed: int, asked: Callable[[Split, int], Asked]) -> Found:
+def measured_without(
+    parts: DatasetSplit, seed: int, asked: Callable[[DatasetSplit, int], UnseenScores]
+) -> UnseenFigures:
     """Figures over held-out rows of left-out systems; `asked` fits on a split and asks about its last part."""
     names = named_systems(parts.train, parts.validation)
     if len(names) < 2:
-        return Found()
+        return UnseenFigures()
     answers = [
         asked(split, number)
         for number, left_out in enumerate(_dealt(names, _LABELS if parts.train.labelled else _PAIRS))
         if (split := _without(parts, left_out)) is not None
     ]
     metrics = _figures(answers, seed)
-    return Found(metrics, len(names), len(answers)) if metrics else Found()
+    return UnseenFigures(metrics, len(names), len(answers)) if metrics else UnseenFigures()
 
 
-def asked_about(heads: Heads, part: Dataset, features: Mapping[str, Matrix]) -> Asked:
-    """What heads say of the rows of a part that have a label for the whole, and of its pairs."""
+def asked_about(heads: Heads, part: Dataset, features: Mapping[str, Matrix]) -> UnseenScores:
+    """The scores of heads for the rows of a part that have a label for the whole, and for its pairs."""
     rows = tuple(row for row in part.labelled if OVERALL in row.scores)
-    examples = Examples.of(replace(part, labelled=rows), features, (OVERALL,), heads.width)
+    examples = ExampleMatrices.of(replace(part, labelled=rows), features, (OVERALL,), heads.width)
     values = heads.values(examples.features)[:, 0] if rows else np.zeros(0)
     chances = heads.chances(examples.chosen, examples.rejected) if part.preferred else np.zeros(0)
-    return Asked(rows, values, part.preferred, chances)
+    return UnseenScores(rows, values, part.preferred, chances)
 
 
 def figures_of_unseen(
@@ -96,7 +98,7 @@ def _dealt(names: Sequence[str], parts: int) -> list[frozenset[str]]:
     return [frozenset(order[start::parts]) for start in range(min(parts, len(order)))]
 
 
-def _without(parts: Split, left_out: frozenset[str]) -> Split | None:
+def _without(parts: DatasetSplit, left_out: frozenset[str]) -> DatasetSplit | None:
     """The same split, with those systems in the last part alone; None where a part is too small."""
     first, middle = (
         _only(part, lambda row: not systems_of(row) & left_out) for part in (parts.train, parts.validation)
@@ -104,18 +106,18 @@ def _without(parts: Split, left_out: frozenset[str]) -> Split | None:
     last = _only(parts.held_out, lambda row: _is_named(row) and systems_of(row) <= left_out)
     enough = len(list(first.rows())) >= MIN_ROWS and any(True for _ in middle.rows()) and any(True for _ in last.rows())
     learns = bool(first.preferred) or len({row.scores[OVERALL] for row in first.labelled if OVERALL in row.scores}) > 1
-    return Split(first, middle, last, 0) if enough and learns else None
+    return DatasetSplit(first, middle, last, 0) if enough and learns else None
 
 
-def _only(part: Dataset, wanted: Callable[[Labelled | Preferred], bool]) -> Dataset:
+def _only(part: Dataset, wanted: Callable[[Labelled | PreferredPair], bool]) -> Dataset:
     return replace(part, labelled=tuple(filter(wanted, part.labelled)), preferred=tuple(filter(wanted, part.preferred)))
 
 
-def _is_named(row: Labelled | Preferred) -> bool:
+def _is_named(row: Labelled | PreferredPair) -> bool:
     return bool(row.system) if isinstance(row, Labelled) else all(row.systems)
 
 
-def _figures(answers: Sequence[Asked], seed: int) -> dict[str, Any]:
+def _figures(answers: Sequence[UnseenScores], seed: int) -> dict[str, Any]:
     rows = [row for each in answers for row in each.rows]
     pairs = [pair for each in answers for pair in each.pairs]
     metrics: dict[str, Any] = {}

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from reward_server.fitting.reward_model.metrics import PAIR_STATISTICS, Resamples, Statistic, as_json, auc, spearman
-from reward_server.reward_models.dataset import Labelled, Preferred
+from reward_server.reward_models.dataset import Labelled, PreferredPair
 from reward_server.reward_models.heads import Exact
 
 WITHIN = "within systems"
@@ -45,7 +45,7 @@ def within_systems(rows: Sequence[Labelled], values: Exact, labels: Exact, seed:
     return {"n": sum(map(len, places.values())), "systems": len(places), **as_json(figures)} if figures else {}
 
 
-def pairs_within_systems(pairs: Sequence[Preferred], margins: Exact, targets: Exact, seed: int) -> dict[str, Any]:
+def pairs_within_systems(pairs: Sequence[PreferredPair], margins: Exact, targets: Exact, seed: int) -> dict[str, Any]:
     """Figures of the pairs that one system wrote both sides of; empty where there are too few, or only one system."""
     own = [place for place, (one, other) in enumerate(pair.systems for pair in pairs) if one and one == other]
     systems = {name for pair in pairs for name in pair.systems if name}

@@ -1,4 +1,4 @@
-"""Which alerts fire. Each is told once when it begins and once when it is over, however often it is looked at."""
+"""The board of alerts. Each is told once when it begins and once when it is over, however often it is looked at."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Board:
         self._standing = {rule.name: _Standing() for rule in rules}
 
     def look(self, seen: Readings, now_s: float) -> list[Notice]:
-        """What is to be told after a look at the metrics."""
+        """Return the notices after a look at the metrics."""
         told = (self._judge(rule, rule.read(seen), now_s) for rule in self._rules)
         return [notice for notice in told if notice is not None]
 
     def firing(self, level: Level) -> int:
-        """How many fire at this level."""
+        """The number of alerts that fire at this level."""
         return sum(self._standing[rule.name].fires for rule in self._rules if rule.level is level)
 
     def _judge(self, rule: Rule, value: float, now_s: float) -> Notice | None:

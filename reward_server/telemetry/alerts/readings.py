@@ -1,4 +1,4 @@
-"""What rules look at: the metrics of a moment, and what they grew by since the moment before."""
+"""Readings for rules: the metrics of a moment, and what they grew by since the moment before."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 
 Labels = frozenset[tuple[str, str]]
 Page = Mapping[str, Mapping[Labels, float]]
-Wanted = Callable[[Mapping[str, str]], bool]
+LabelFilter = Callable[[Mapping[str, str]], bool]
 
 
 def _any(_labels: Mapping[str, str]) -> bool:
@@ -32,12 +32,12 @@ class Readings:
     now: Page
     before: Page
 
-    def level(self, name: str, wanted: Wanted = _any) -> float:
+    def level(self, name: str, wanted: LabelFilter = _any) -> float:
         """The highest value of a gauge, 0 where there is none."""
         return max((value for labels, value in self.now.get(name, {}).items() if wanted(dict(labels))), default=0.0)
 
-    def grown(self, name: str, wanted: Wanted = _any) -> float:
-        """How much a counter grew in all."""
+    def grown(self, name: str, wanted: LabelFilter = _any) -> float:
+        """The growth of a counter in all."""
         earlier = self.before.get(name, {})
         return sum(
             value - earlier.get(labels, 0.0) for labels, value in self.now.get(name, {}).items() if wanted(dict(labels))

@@ -1,4 +1,4 @@
-"""When somebody has to be told. `deploy/prometheus/rules.yml` has the same for those who run Prometheus."""
+"""Rules of alerts. `deploy/prometheus/rules.yml` has the same for those who run Prometheus."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reward_server.telemetry.alerts.readings import Readings
 
 
 class Level(StrEnum):
-    """How soon somebody has to look."""
+    """The urgency with which somebody has to look."""
 
     WARNING = "warning"
     CRITICAL = "critical"

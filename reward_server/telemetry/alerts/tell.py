@@ -1,4 +1,4 @@
-"""Where alerts are told: the log always; a Slack webhook and any other webhook where they are set.
+"""Sinks of alerts: the log always; a Slack webhook and any other webhook where they are set.
 
 A webhook that fails is tried again and then given up: the log has it. Its URL is a secret and is shown nowhere.
 """
@@ -20,14 +20,14 @@ TIMEOUT_S = 5.0
 log = get_logger(__name__)
 
 
-class Teller(Protocol):
+class AlertSink(Protocol):
     """Somebody to tell."""
 
     async def tell(self, notice: Notice) -> None:
         """Pass it on; never raises."""
 
 
-class LogTeller:
+class LogAlertSink:
     """Tells the log, at the level of the alert."""
 
     async def tell(self, notice: Notice) -> None:
@@ -72,6 +72,6 @@ class WebhookTeller:
         return {**asdict(notice), "state": state, "server": self.server, "dedup_key": f"{self.server}/{notice.name}"}
 
 
-async def tell_all(tellers: Sequence[Teller], notices: Sequence[Notice]) -> None:
+async def tell_all(tellers: Sequence[AlertSink], notices: Sequence[Notice]) -> None:
     """Everybody, everything, at once."""
     await asyncio.gather(*(teller.tell(notice) for notice in notices for teller in tellers))

@@ -11,7 +11,7 @@ from reward_server.settings import Settings
 from reward_server.telemetry.alerts.board import Board
 from reward_server.telemetry.alerts.readings import Page, Readings, page_of
 from reward_server.telemetry.alerts.rules import RULES, Level, Rule
-from reward_server.telemetry.alerts.tell import LogTeller, Teller, WebhookTeller, tell_all
+from reward_server.telemetry.alerts.tell import AlertSink, LogAlertSink, WebhookTeller, tell_all
 from reward_server.telemetry.metrics import Metrics
 
 EVERY_S = 15.0
@@ -23,7 +23,7 @@ class AlertWatch:
     def __init__(
         self,
         metrics: Metrics,
-        tellers: Sequence[Teller],
+        tellers: Sequence[AlertSink],
         rules: Sequence[Rule] = RULES,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -57,9 +57,9 @@ def alert_watch(settings: Settings, metrics: Metrics) -> AlertWatch:
     return AlertWatch(metrics, tellers_for(socket.gethostname(), slack, webhook))
 
 
-def tellers_for(server: str, slack: str | None, webhook: str | None) -> list[Teller]:
+def tellers_for(server: str, slack: str | None, webhook: str | None) -> list[AlertSink]:
     """The log, and what the settings name."""
-    tellers: list[Teller] = [LogTeller()]
+    tellers: list[AlertSink] = [LogAlertSink()]
     if slack is not None:
         tellers.append(WebhookTeller(slack, server, for_slack=True))
     if webhook is not None:

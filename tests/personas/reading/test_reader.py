@@ -13,7 +13,7 @@ from personas.case.schema import Background
 from personas.reading.acts import Act, Sentence
 from personas.reading.embedder import Vectors
 from personas.reading.features import is_elliptic
-from personas.reading.heads import ACTS, STANCES, Heads, Network
+from personas.reading.heads import ACTS, STANCES, Network, ReaderHeads
 from personas.reading.reader import LocalReader, after_line
 from personas.text.wording import content_words, stem
 from tests.personas.cast import CASE, TOPICS, compiled
@@ -56,9 +56,9 @@ def network(inputs: int, outputs: int, seed: int) -> Network:
     return Network(np.zeros(inputs, "f4"), np.ones(inputs, "f4"), layers)
 
 
-def heads(seed: int = 0) -> Heads:
+def heads(seed: int = 0) -> ReaderHeads:
     shared = 8 + len(ACTS) + len(STANCES)
-    return Heads(
+    return ReaderHeads(
         f"random{seed}",
         network(WIDTH, len(ACTS) + len(STANCES), seed),
         network(TOPIC_FEATURES + shared, 1, seed),
@@ -186,11 +186,11 @@ def test_a_sentence_consoles_if_a_part_of_it_clearly_does(
     embedder, given = BagEmbedder(), heads()
     of_vector = {embedder._vector(text).tobytes(): value for text, value in sure.items()}
 
-    def acts_of(self: Heads, vectors: Vectors) -> Vectors:
+    def acts_of(self: ReaderHeads, vectors: Vectors) -> Vectors:
         found = np.zeros((len(vectors), len(ACTS) + len(STANCES)), "f4")
         found[:, ACTS.index(Act.EMPATHY)] = [of_vector[np.asarray(vector).tobytes()] for vector in vectors]
         return found
 
-    monkeypatch.setattr(Heads, "acts_of", acts_of)
+    monkeypatch.setattr(ReaderHeads, "acts_of", acts_of)
     [reading] = LocalReader(embedder, given).read(case, [("", "Hello Robin, that sounds dreadful.")])
     assert reading.any(Act.EMPATHY) is consoles

@@ -1,4 +1,4 @@
-"""A server that is away or asks to wait: what it says is heeded as long as patience allows, and nothing is lost."""
+"""A server that is away or asks to wait: what it says is heeded within the retry policy, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from learner import loop, patience
+from learner import loop, retry
 from learner.cli import main
-from learner.patience import Patience
+from learner.retry import OutageRetryPolicy
 from learner.run import open_run
 from tests.learner.quick import settings
 from tests.learner.stage import StageServer, client_of, listening, refusal
@@ -32,11 +32,11 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def sleep(seconds: float) -> None:
         found.append(seconds)
 
-    monkeypatch.setattr(patience.asyncio, "sleep", sleep)  # type: ignore[attr-defined]
+    monkeypatch.setattr(retry.asyncio, "sleep", sleep)  # type: ignore[attr-defined]
     return found
 
 
-def asked(waiting: Patience, *errors: Exception) -> list[str]:
+def asked(waiting: OutageRetryPolicy, *errors: Exception) -> list[str]:
     """The idempotency keys of a call that meets these errors, and is answered after them."""
     left, keys = list(errors), []
 
@@ -56,7 +56,7 @@ def limited(seconds: float | None) -> RateLimited:
 
 def test_a_rate_limit_is_waited_for_as_the_server_asks_and_it_is_said(pauses: list[float]) -> None:
     told: list[str] = []
-    keys = asked(Patience(600.0, pause_s=2.0, say=told.append), limited(45.0), limited(None))
+    keys = asked(OutageRetryPolicy(600.0, pause_s=2.0, say=told.append), limited(45.0), limited(None))
     assert len(keys) == 3
     assert len(set(keys)) == 1
     assert 45.0 <= pauses[0] <= 47.0
@@ -65,7 +65,7 @@ def test_a_rate_limit_is_waited_for_as_the_server_asks_and_it_is_said(pauses: li
 
 
 def test_a_server_that_is_not_ready_is_not_asked_before_it_says(pauses: list[float]) -> None:
-    asked(Patience(600.0, pause_s=0.0), Unavailable("No.", code="unavailable", status=503, retry_after_s=7.0))
+    asked(OutageRetryPolicy(600.0, pause_s=0.0), Unavailable("No.", code="unavailable", status=503, retry_after_s=7.0))
     assert pauses == [7.0]
 
 
@@ -74,7 +74,7 @@ def test_what_takes_longer_than_patience_is_not_waited_for_and_that_is_said_once
     kind: type[LabsError], pauses: list[float]
 ) -> None:
     told: list[str] = []
-    waiting = Patience(600.0, say=told.append)
+    waiting = OutageRetryPolicy(600.0, say=told.append)
     for _ in range(2):
         with pytest.raises(kind):
             asked(waiting, kind("No.", code="stop", status=429, retry_after_s=30_000.0))
@@ -86,19 +86,19 @@ def test_what_takes_longer_than_patience_is_not_waited_for_and_that_is_said_once
 def test_a_gateway_and_a_server_that_hangs_are_waited_for(pauses: list[float]) -> None:
     away = [error_from_answer(status, {}, b"<html>Bad Gateway</html>") for status in (502, 504)]
     late = DeadlineExceeded("Not in time.", code="timeout")
-    assert len(asked(Patience(600.0), *away, late)) == 4
+    assert len(asked(OutageRetryPolicy(600.0), *away, late)) == 4
     assert len(pauses) == 3
 
 
 def test_a_budget_that_no_day_has_room_for_is_not_waited_for(pauses: list[float]) -> None:
     with pytest.raises(BudgetExhausted):
-        asked(Patience(600.0), BudgetExhausted("Too small.", code="budget_too_small", status=429))
+        asked(OutageRetryPolicy(600.0), BudgetExhausted("Too small.", code="budget_too_small", status=429))
     assert pauses == []
 
 
 def test_another_error_is_no_reason_to_wait(pauses: list[float]) -> None:
     with pytest.raises(Busy):
-        asked(Patience(), Busy())
+        asked(OutageRetryPolicy(), Busy())
     assert pauses == []
 
 
@@ -116,6 +116,7 @@ class Limited(StageServer):
         return super().__call__(request)
 
 
+@pytest.mark.slow
 def test_a_run_behind_a_rate_limit_is_the_run_without_one(tmp_path: Path) -> None:
     whole = run(config(tmp_path, 2, server={"patience_s": 60.0}), tmp_path / "whole")
     server = Limited(turns=2)
@@ -151,6 +152,7 @@ def test_the_start_waits_for_a_busy_server_too(
 
 
 @pytest.mark.parametrize("staleness", [0, 1])
+@pytest.mark.slow
 def test_what_was_learned_before_an_outage_is_saved(staleness: int, tmp_path: Path) -> None:
     """It ends in the third update, between two checkpoints; the same command then makes the run that it would be."""
     sections: dict[str, Any] = {
@@ -170,6 +172,7 @@ def test_what_was_learned_before_an_outage_is_saved(staleness: int, tmp_path: Pa
         assert digest(finished) == digest(run(config(tmp_path, 4, **sections), tmp_path / "whole"))
 
 
+@pytest.mark.slow
 def test_the_dialogues_that_are_kept_are_waited_for(tmp_path: Path) -> None:
     class Away(StageServer):
         refused = 5
@@ -182,7 +185,7 @@ def test_the_dialogues_that_are_kept_are_waited_for(tmp_path: Path) -> None:
 
     server = Away(turns=2)
     opened = open_run(config(tmp_path, 1), tmp_path / "run", lambda line: None)
-    opened.patience = lambda say: Patience(60.0, pause_s=0.0, say=say)  # type: ignore[method-assign]
+    opened.retry_policy = lambda say: OutageRetryPolicy(60.0, pause_s=0.0, say=say)  # type: ignore[method-assign]
 
     async def go() -> None:
         async with client_of(server) as client:

@@ -1,4 +1,4 @@
-"""A bounded number of places, given to those who wait lab by lab in turn.
+"""A semaphore whose waiters are served lab by lab in turn.
 
 First come, first served would let one lab's batch of thousands hold up everybody's single question beyond its
 deadline. Within a lab the order is kept.
@@ -10,8 +10,8 @@ import asyncio
 from collections import OrderedDict, deque
 
 
-class Places:
-    """Like a semaphore, but fair between labs."""
+class FairSemaphore:
+    """A semaphore that is fair between labs."""
 
     def __init__(self, count: int) -> None:
         self._free = count

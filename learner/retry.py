@@ -2,7 +2,7 @@
 
 The client retries for some seconds. What it then gives up on because nobody answers, or because the server asks it to
 come back later, is asked again here, with the same idempotency key, for minutes, and it is said that the run waits. A
-server that says how long to wait is not asked before; one that asks for more than the patience there is, is not waited
+server that says how long to wait is not asked before; one that asks for more than `server.patience_s`, is not waited
 for. The start of a run waits only for a server that answers, so that a wrong address is noticed at once.
 """
 
@@ -26,8 +26,8 @@ WAITED_FOR: tuple[type[LabsError], ...] = (ConnectionFailed, DeadlineExceeded, U
 
 
 @dataclass
-class Patience:
-    """How long a call may wait for the server, all pauses together."""
+class OutageRetryPolicy:
+    """Retries of calls while the server is away: the longest wait of one call, all pauses together."""
 
     seconds: float = 600.0
     pause_s: float = 2.0
@@ -37,7 +37,7 @@ class Patience:
     _gave_up: bool = field(default=False, init=False)
 
     async def ask(self, call: Callable[[str], Awaitable[T]]) -> T:
-        """The answer of `call`, which gets the idempotency key; raises its error when patience is over."""
+        """Return the answer of `call`, which gets the idempotency key; raise its error when time is up."""
         key, since = f"learner-{uuid.uuid4().hex}", time.monotonic()
         while True:
             try:
