@@ -1,8 +1,7 @@
 """What guessing gains: a script that knows nothing of a case and asks for a yes or a no, several a turn.
 
 The guesses are the yes-or-no questions that other scenarios of the collection have as examples; the script asks the
-same ones in the same order, one, two or five a turn, for the same number of turns. With them goes what an honest agent
-of the scenario earns.
+same ones in the same order, one, two or five a turn, for the same number of turns.
 
     python -m benchmarks.guessing [--scenarios N]
 """
