@@ -10,7 +10,7 @@ What any agent asks or offers ("Do you have any questions?") is in `background.y
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from personas.text.wording import grams, normal
 from scenarios.rules import Remark
 from scenarios.schema import ScenarioSecrets
 from scenarios.whole import with_groups
-from scenarios.yamlfile import FileFinding, ScenarioFileError, load, read_document, validated
+from scenarios.yamlfile import Document, FileFinding, ScenarioFileError, load, read_document, validated
 
 SUFFIX = ".background.yaml"
 OF_COLLECTION = "collection.background.yaml"
@@ -36,7 +36,11 @@ class BackgroundFile(PrivateModel):
 
 
 def load_background(
-    path: Path, secrets: ScenarioSecrets, topics: Mapping[str, Topic], name: str | None = None
+    path: Path,
+    secrets: ScenarioSecrets,
+    topics: Mapping[str, Topic],
+    name: str | None = None,
+    change: Callable[[Document], Document] | None = None,
 ) -> tuple[Background, ...]:
     """The entries of a file; none if there is no such file.
 
@@ -45,6 +49,7 @@ def load_background(
         secrets: the private half of its scenario.
         topics: those of its collection.
         name: what messages call the file.
+        change: makes the file that of a variant.
 
     Raises:
         ScenarioFileError: an entry does not fit the case; names file and line.
@@ -52,6 +57,7 @@ def load_background(
     if not path.is_file():
         return ()
     document = read_document(path, name or path.name)
+    document = document if change is None else change(document)
     document.data = with_groups(document.data, BackgroundFile, secrets.fact_groups)
     file = validated(document, BackgroundFile)
     findings: list[FileFinding] = [

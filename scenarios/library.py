@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from scenarios.agents import SUFFIX as AGENTS
 from scenarios.agents import load_agents, load_breaches
 from scenarios.background import SUFFIX as BACKGROUND
 from scenarios.background import fitting, load_background
+from scenarios.drawing import Kin
 from scenarios.lint import COLLECTIONS, LoadedCollection, load_collection
 from scenarios.rubric_file import RubricFile
 from scenarios.schema import (
@@ -38,6 +39,7 @@ from scenarios.schema import (
 )
 from scenarios.turns import SUFFIX as TURNS
 from scenarios.turns import LabelledTurn, examples_of, load_turns
+from scenarios.variants import BASE, lent_to
 from scenarios.whole import without_shorthand
 from scenarios.yamlfile import FileFinding, ScenarioFileError
 
@@ -50,6 +52,8 @@ class PublicScenario:
     dimensions: tuple[str, ...]
     personas: tuple[str, ...]
     """Slugs of the temperaments that `config.persona_slug` may name; the first is the default."""
+    splits: tuple[str, ...] = ()
+    """What `config.split` may name: those of the scenario's variants; none if it has no variants."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,10 @@ class SealedScenario:
         """True if somebody plays in it; a rubric alone judges conversations that were held elsewhere."""
         return bool(self.secrets.persona.temperaments)
 
+    variant: str = field(default=BASE, repr=False)
+    split: str | None = field(default=None, repr=False)
+    """What the variant is for; None where the scenario has no others."""
+
     @property
     def name(self) -> str:
         """`collection/scenario`."""
@@ -103,16 +111,35 @@ class SealedScenario:
 class Vault:
     """The private half of a library. Only scoring, episodes, judges and jobs may hold one."""
 
-    def __init__(self, sealed: Mapping[tuple[str, str], SealedScenario]) -> None:
-        self._sealed = dict(sealed)
+    def __init__(self, sealed: Mapping[tuple[str, str], Sequence[SealedScenario]]) -> None:
+        """Each scenario with its variants, itself first."""
+        self._kin = {name: Kin(variants) for name, variants in sealed.items()}
         self._lent: WeakValueDictionary[tuple[str, str], SealedScenario] = WeakValueDictionary()
 
     def open(self, collection: str, scenario: str) -> SealedScenario:
-        """The sealed scenario; `KeyError` when there is none."""
-        found = self._sealed.get((collection, scenario)) or self._lent.get((collection, scenario))
-        if found is None:
+        """The sealed scenario as its own file tells it; `KeyError` when there is none, here and below."""
+        return self._kin_of(collection, scenario).variants[0]
+
+    def variants(self, collection: str, scenario: str) -> tuple[SealedScenario, ...]:
+        """The scenario and its other variants."""
+        return self._kin_of(collection, scenario).variants
+
+    def drawn(self, collection: str, scenario: str, seed: int, split: str | None = None) -> SealedScenario:
+        """The variant that is played with a seed."""
+        return self._kin_of(collection, scenario).drawn(seed, split)
+
+    def heard(self, collection: str, scenario: str, opening: str, lines: Iterable[str] = ()) -> SealedScenario:
+        """The variant that a conversation is about, by what its persona said."""
+        return self._kin_of(collection, scenario).heard(opening, lines)
+
+    def _kin_of(self, collection: str, scenario: str) -> Kin[SealedScenario]:
+        found = self._kin.get((collection, scenario))
+        if found is not None:
+            return found
+        lent = self._lent.get((collection, scenario))
+        if lent is None:
             raise KeyError(collection, scenario)
-        return found
+        return Kin([lent])
 
     def lend(self, given: SealedScenario) -> SealedScenario:
         """Let it be opened, as long as whoever needs it keeps what this returns; no catalog names it.
@@ -123,14 +150,14 @@ class Vault:
 
     def is_lent(self, collection: str, scenario: str) -> bool:
         """True if it is not of the library."""
-        return (collection, scenario) not in self._sealed
+        return (collection, scenario) not in self._kin
 
     def names(self) -> tuple[tuple[str, str], ...]:
         """All (collection, scenario) pairs, sorted."""
-        return tuple(sorted(self._sealed))
+        return tuple(sorted(self._kin))
 
     def __repr__(self) -> str:
-        return f"<Vault: {len(self._sealed)} scenarios>"
+        return f"<Vault: {len(self._kin)} scenarios>"
 
 
 @dataclass(frozen=True)
@@ -221,7 +248,7 @@ def labelled_turns(library: Library, root: Path | None = None) -> dict[str, tupl
 
 def _assemble(root: Path, collections: Mapping[str, LoadedCollection], *, turns: bool) -> Library:
     public: dict[str, PublicCollection] = {}
-    sealed: dict[tuple[str, str], SealedScenario] = {}
+    sealed: dict[tuple[str, str], list[SealedScenario]] = {}
     contents: dict[str, Any] = {}
     for slug, loaded in sorted(collections.items()):
         contents[slug] = {key: value for key, value in loaded.document.data.items() if key != "criteria"}
@@ -229,7 +256,7 @@ def _assemble(root: Path, collections: Mapping[str, LoadedCollection], *, turns:
         for name, (rubric, document) in sorted(loaded.rubrics.items()):
             contents[f"{slug}/{name}"] = [document.data]
             cards[name] = PublicScenario(rubric.card, dimensions_of(rubric), ())
-            sealed[slug, name] = seal_rubric(slug, rubric, rubric.card)
+            sealed[slug, name] = [seal_rubric(slug, rubric, rubric.card)]
         for name, (file, document) in sorted(loaded.scenarios.items()):
             examples = examples_of(load_turns(root / slug / f"{name}{TURNS}")) if turns else LabelledExamples()
             persona, topics = file.private.persona, loaded.file.topics
@@ -238,15 +265,27 @@ def _assemble(root: Path, collections: Mapping[str, LoadedCollection], *, turns:
             asides = [entry.model_dump(mode="json") for entry in (*background, *common)]
             data = without_shorthand(document.data)
             contents[f"{slug}/{name}"] = [data, examples.topics, examples.commitments, asides]
-            cards[name] = _public(file)
-            sealed[slug, name] = _seal(slug, file, loaded, examples, background, common)
+            variants = loaded.variants.get(name, ())
+            split = loaded.base_splits.get(name)
+            cards[name] = _public(file, [split, *(each.change.variant.split for each in variants)] if split else ())
+            base = _seal(slug, file, loaded, examples, background, common)
+            sealed[slug, name] = [replace(base, split=split)]
+            for each in variants:
+                common = fitting(loaded.background, each.background, each.file.private.persona, topics)
+                lent = lent_to(each.change, file, each.file, examples)
+                own = _seal(slug, each.file, loaded, lent, each.background, common)
+                sealed[slug, name].append(replace(own, variant=each.change.variant.id, split=each.change.variant.split))
+                asides = [entry.model_dump(mode="json") for entry in (*each.background, *common)]
+                data = without_shorthand(each.document.data)
+                contents[f"{slug}/{name}/{each.change.variant.id}"] = [data, lent.topics, lent.commitments, asides]
         public[slug] = PublicCollection(loaded.file.public, dict(sorted(cards.items())))
     canonical = json.dumps(contents, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return Library(Catalog(public), Vault(sealed), hashlib.sha256(canonical.encode()).hexdigest())
 
 
-def _public(file: ScenarioFile) -> PublicScenario:
-    return PublicScenario(file.public, dimensions_of(file.private.rubric), file.private.persona.temperaments)
+def _public(file: ScenarioFile, splits: Iterable[str]) -> PublicScenario:
+    dimensions, temperaments = dimensions_of(file.private.rubric), file.private.persona.temperaments
+    return PublicScenario(file.public, dimensions, temperaments, tuple(sorted(set(splits))))
 
 
 def dimensions_of(rubric: Rubric) -> tuple[str, ...]:

@@ -25,13 +25,25 @@ from scenarios.schema import CollectionFile, ScenarioFile
 from scenarios.spelling import counted, meant
 from scenarios.turns import SUFFIX as TURNS
 from scenarios.turns import LabelledTurn, load_turns, names_of, unknown_names
-from scenarios.whole import RUBRIC, read_whole
+from scenarios.variants import BASE, Change, alike, named, read_variants, remarks_on, same_rubric
+from scenarios.variants import SUFFIX as VARIANTS
+from scenarios.whole import RUBRIC, read_whole, written_out
 from scenarios.yamlfile import Document, FileFinding, ScenarioFileError, load, read_document, relative_name, validated
 
 COLLECTIONS = Path(__file__).parent / "collections"
 COLLECTION_FILE = "collection.yaml"
 FOREIGN = 20
 """So many questions that belong to no topic say whether personas tell what they were not asked."""
+
+
+@dataclass(frozen=True)
+class LoadedVariant:
+    """A variant of a scenario, written out."""
+
+    change: Change
+    file: ScenarioFile
+    document: Document
+    background: tuple[Background, ...]
 
 
 @dataclass
@@ -45,6 +57,9 @@ class LoadedCollection:
     scenarios: dict[str, tuple[ScenarioFile, Document]] = field(default_factory=dict)
     rubrics: dict[str, tuple[RubricFile, Document]] = field(default_factory=dict)
     """Scenarios without a persona."""
+    variants: dict[str, tuple[LoadedVariant, ...]] = field(default_factory=dict)
+    """Of the scenarios that have some, besides the scenario itself."""
+    base_splits: dict[str, str] = field(default_factory=dict)
 
 
 def load_collection(
@@ -91,7 +106,7 @@ def _loaded_from(path: Path, loaded: LoadedCollection) -> list[FileFinding]:
     found = load_scenario(path, loaded)
     if isinstance(found, list):
         return found
-    beside = _beside(path, found[0], loaded.file)
+    beside = [*_beside(path, found[0], loaded.file), *_load_variants(path, found[0], loaded)]
     if not beside:
         loaded.scenarios[path.stem] = found
     return beside
@@ -131,7 +146,7 @@ def _waiting_in_vain(path: Path, loaded: LoadedCollection) -> Iterator[FileFindi
 
 def is_scenario(path: Path) -> bool:
     """True if a YAML file of a collection folder is a scenario."""
-    return path.name != COLLECTION_FILE and not path.name.endswith((AGENTS, BACKGROUND, RUBRIC))
+    return path.name != COLLECTION_FILE and not path.name.endswith((AGENTS, BACKGROUND, RUBRIC, VARIANTS))
 
 
 def _beside(path: Path, file: ScenarioFile, collection: CollectionFile) -> list[FileFinding]:
@@ -153,6 +168,50 @@ def _beside(path: Path, file: ScenarioFile, collection: CollectionFile) -> list[
     return [*findings, *_wrong_labels(relative_name(turns), file.private.persona, labelled)]
 
 
+def _load_variants(path: Path, base: ScenarioFile, loaded: LoadedCollection) -> list[FileFinding]:
+    """Put the variants of a scenario to its collection; what is wrong with them."""
+    try:
+        read = read_variants(path)
+        if read is None:
+            return []
+        whole, beside = read_whole(path, loaded.document), path.with_suffix(BACKGROUND)
+        asides = read_document(beside, relative_name(beside)) if beside.is_file() else None
+    except ScenarioFileError as error:
+        return list(error.findings)
+    file, changes = read
+    findings: list[FileFinding] = []
+    variants: list[LoadedVariant] = []
+    for change in changes:
+        findings += remarks_on(change, whole, asides)
+        made: LoadedVariant | list[FileFinding] = _load_variant(change, whole, beside, path, loaded.file)
+        if isinstance(made, list):
+            findings += made
+        else:
+            findings += same_rubric(change, base, made.file)
+            variants.append(made)
+    if not findings:
+        findings += alike([(BASE, base), *((each.change.variant.id, each.file) for each in variants)], changes)
+    loaded.variants[path.stem], loaded.base_splits[path.stem] = tuple(variants), file.base
+    return findings
+
+
+def _load_variant(
+    change: Change, whole: Document, beside: Path, path: Path, collection: CollectionFile
+) -> LoadedVariant | list[FileFinding]:
+    name = change.variant.id
+    try:
+        document = change.scenario(whole)
+        file = validated(document, ScenarioFile)
+        remarks = _scenario_remarks(file, collection, path)
+        if remarks:
+            findings = {document.finding(remark.loc, remark.message) for remark in remarks}
+            return named(name, sorted(findings, key=lambda f: (f.file, f.line)))
+        background = load_background(beside, file.private, collection.topics, relative_name(beside), change.background)
+    except ScenarioFileError as error:
+        return named(name, error.findings)
+    return LoadedVariant(change, file, document, background)
+
+
 def _wrong_labels(name: str, case: PersonaCase, labelled: Sequence[LabelledTurn]) -> list[FileFinding]:
     """Labels that the case does not have; one finding for all if none fits, as in turns of another scenario."""
     unknown = [(turn, label) for turn in labelled for label in unknown_names(case, turn)]
@@ -168,6 +227,7 @@ def load_scenario(path: Path, collection: LoadedCollection) -> tuple[ScenarioFil
     """Read and lint one scenario with its rubric and its oracle; the findings if there are any."""
     try:
         document = read_whole(path, collection.document)
+        document.data = written_out(document.data)
         file = validated(document, ScenarioFile)
     except ScenarioFileError as error:
         return list(error.findings)

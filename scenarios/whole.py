@@ -26,7 +26,9 @@ _GROUPS = "fact_groups"
 
 
 def read_whole(path: Path, collection: Document) -> Document:
-    """Read a scenario file with its rubric and its oracle, and write out what it takes over.
+    """Read a scenario file with its rubric and its oracle, and write out what its criteria take over.
+
+    The names of its groups are left to `written_out`: a variant may have other groups.
 
     Args:
         path: the scenario file.
@@ -42,8 +44,13 @@ def read_whole(path: Path, collection: Document) -> Document:
     _put_rubric(document, private, path.with_suffix(RUBRIC))
     _put_oracle(document, private, path.with_suffix(AGENTS))
     _complete_criteria(document, private, collection)
-    document.data = with_groups(document.data, ScenarioFile, _groups(private))
     return document
+
+
+def written_out(data: Any) -> Any:
+    """The data of a whole scenario with the facts of its groups wherever their names are needs."""
+    private = data.get(_PRIVATE) if isinstance(data, dict) else None
+    return with_groups(data, ScenarioFile, _groups(private)) if isinstance(private, dict) else data
 
 
 def without_shorthand(data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -29,6 +29,7 @@ from trainer_client.wire import (
     TurnRequest,
     TurnResponse,
 )
+from trainer_client.wire.episodes import Split
 
 
 def _started(answer: BatchEpisodesResponse) -> list[StartedEpisode]:
@@ -48,6 +49,7 @@ class PlayCalls:
         max_turns: int | None = None,
         observation_role: Role | None = None,
         persona: str | None = None,
+        split: Split | None = None,
         metadata: Mapping[str, Any] | None = None,
         score_turns: bool = True,
         reward_config: RewardConfigLike | None = None,
@@ -59,7 +61,7 @@ class PlayCalls:
             collection_slug=collection_slug,
             scenario_slug=scenario_slug,
             score_turns=score_turns,
-            config=_config(seed, max_turns, observation_role, persona, metadata),
+            config=_config(seed, max_turns, observation_role, persona, split, metadata),
             reward_config=reward_config,
         )
         return post("/episodes", request, CreateEpisodeResponse, idempotency_key, {"op": "create"})
@@ -127,6 +129,7 @@ class EpisodeCalls(PlayCalls):
         max_turns: int | None = None,
         observation_role: Role | None = None,
         persona: str | None = None,
+        split: Split | None = None,
         metadata: Mapping[str, Any] | None = None,
         score_turns: bool = True,
         reward_config: RewardConfigLike | None = None,
@@ -139,7 +142,7 @@ class EpisodeCalls(PlayCalls):
             scenario_slug=scenario_slug,
             count=count,
             score_turns=score_turns,
-            config=_config(seed, max_turns, observation_role, persona, metadata),
+            config=_config(seed, max_turns, observation_role, persona, split, metadata),
             reward_config=reward_config,
         )
         return post("/batch/episodes", request, BatchEpisodesResponse, idempotency_key)
@@ -157,11 +160,12 @@ class EpisodeCalls(PlayCalls):
         )
 
 
-def _config(
+def _config(  # noqa: PLR0917 (its fields)
     seed: int | None,
     max_turns: int | None,
     observation_role: Role | None,
     persona: str | None,
+    split: Split | None,
     metadata: Mapping[str, Any] | None,
 ) -> dict[str, Any] | None:
     options = {
@@ -169,6 +173,7 @@ def _config(
         "max_turns": max_turns,
         "observation_role": observation_role,
         "persona_slug": persona,
+        "split": split,
         "metadata": None if metadata is None else dict(metadata),
     }
     return {name: value for name, value in options.items() if value is not None} or None

@@ -94,7 +94,7 @@ async def ors_tools(request: Request, lab: Annotated[Lab, for_keys(*ANY)], envir
     """The tools that all tasks of the environment have."""
     catalog = services_of(request).catalog
     found = environment_of(lab, catalog, environment)
-    alone = found.scenarios[0] if len(found.scenarios) == 1 else None
+    alone = next(iter(found.scenarios)) if len(found.scenarios) == 1 else None
     return answer(request, _tools(scenario_for(lab, catalog, found.collection, alone) if alone else None))
 
 
@@ -184,7 +184,7 @@ async def ors_create(
     services = services_of(request)
     session = _session(x_session_id)
     task = _task_of(request, lab, call)
-    config = EpisodeConfig(seed=task.seed, max_turns=task.max_turns, persona_slug=task.persona_slug)
+    config = EpisodeConfig(seed=task.seed, max_turns=task.max_turns, persona_slug=task.persona_slug, split=task.split)
     wanted = CreateEpisodeRequest(collection_slug=task.collection_slug, scenario_slug=task.scenario_slug, config=config)
     episode = _episode(lab, session)
     work = services.episodes.create(lab, wanted, _key("create", episode), episode_id=episode)

@@ -1,19 +1,21 @@
 """Environments and tasks of the Open Reward Standard, which stores none: they follow from the catalog.
 
 A collection is an environment, and so is each of its scenarios, as `collection/scenario`. A task is a scenario with a
-seed. The splits are ranges of seeds that never meet; those of `test` begin where the learner's held-out seeds begin. A
+seed. The splits are ranges of seeds that never meet; those of `test` begin where the learner's held-out seeds begin.
+Of a scenario with variants, `train` plays those for training and `test` those for evaluation. A
 split goes through the scenarios before it takes the next seed, so that its first tasks are of all of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from reward_server.access import collection_for, scenario_for, visible_collections
 from reward_server.auth.lab import Lab
 from reward_server.errors import CollectionNotFound, FieldProblem, InvalidRequest
-from scenarios.library import Catalog
+from scenarios.library import Catalog, PublicScenario
 
 ANY = "env"
 """What TRL's adapter calls an environment that was given no name: the first one."""
@@ -33,6 +35,8 @@ class Seeds:
     count: int
 
 
+VARIANTS: dict[SplitName, str] = {"train": "train", "test": "eval"}
+"""Split here -> that of a scenario's variants."""
 SPLITS: dict[SplitName, Seeds] = {"train": Seeds(0, 1000), "test": Seeds(FIRST_HELD_OUT_SEED, 100)}
 
 
@@ -41,7 +45,8 @@ class Environment:
     """Scenarios of one collection."""
 
     collection: str
-    scenarios: tuple[str, ...]
+    scenarios: Mapping[str, tuple[str, ...]]
+    """Each with the splits of its variants."""
     name: str
 
     def count(self, split: str) -> int:
@@ -57,12 +62,15 @@ class Environment:
         count = self.count(split)
         if not -count <= index < count:
             raise InvalidRequest(errors=[FieldProblem(("index",), f"The split has {count} tasks.")])
-        seed, scenario = divmod(index % count, len(self.scenarios))
-        return {
+        seed, number = divmod(index % count, len(self.scenarios))
+        scenario = list(self.scenarios)[number]
+        task = {
             "collection_slug": self.collection,
-            "scenario_slug": self.scenarios[scenario],
+            "scenario_slug": scenario,
             "seed": _seeds(split).first + seed,
         }
+        variants = VARIANTS["test" if split == "test" else "train"]
+        return {**task, "split": variants} if variants in self.scenarios[scenario] else task
 
     def tasks(self, split: str, start: int | None = None, stop: int | None = None) -> list[dict[str, Any]]:
         """The tasks of a slice of a split.
@@ -90,22 +98,23 @@ def environment_of(lab: Lab, catalog: Catalog, name: str) -> Environment:
     collection, slash, scenario = name.lower().partition("/")
     found = collection_for(lab, catalog, collection)
     if slash:
-        return _one(collection, scenario_for(lab, catalog, collection, scenario).card.slug)
+        return _one(collection, scenario_for(lab, catalog, collection, scenario))
     if not found.scenarios:
         raise CollectionNotFound("This collection has no scenarios.")
-    return Environment(collection, tuple(found.scenarios), collection)
+    return Environment(collection, {slug: each.splits for slug, each in found.scenarios.items()}, collection)
 
 
 def names_for(lab: Lab, catalog: Catalog) -> list[str]:
     """The environments that the key may use: collections, then single scenarios."""
     visible = list(visible_collections(lab, catalog))
     return [found.card.slug for found in visible] + [
-        _one(found.card.slug, scenario).name for found in visible for scenario in found.scenarios
+        _one(found.card.slug, scenario).name for found in visible for scenario in found.scenarios.values()
     ]
 
 
-def _one(collection: str, scenario: str) -> Environment:
-    return Environment(collection, (scenario,), f"{collection}/{scenario}")
+def _one(collection: str, scenario: PublicScenario) -> Environment:
+    slug = scenario.card.slug
+    return Environment(collection, {slug: scenario.splits}, f"{collection}/{slug}")
 
 
 def _seeds(split: str) -> Seeds:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, RootModel
 
 from trainer_client.wire import MAX_TURNS, RequestModel, ResponseModel, Reward, SlugField
+from trainer_client.wire.episodes import Split as VariantSplit
 
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63, strict=True)]
 Index = Annotated[int, Field(ge=-(2**53), le=2**53, strict=True)]
@@ -32,7 +33,7 @@ class Splits(RootModel[list[Split]]):
 
 
 class Task(RequestModel):
-    """A scenario with a seed. A client may set the other two; what else it adds is its own."""
+    """A scenario with a seed. A client may set what is left; what else it adds is its own."""
 
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
 
@@ -41,6 +42,7 @@ class Task(RequestModel):
     seed: Seed
     max_turns: Annotated[int, Field(ge=1, le=MAX_TURNS, strict=True)] | None = None
     persona_slug: SlugField | None = None
+    split: VariantSplit | None = None
 
 
 class SplitCall(RequestModel):

@@ -135,7 +135,7 @@ class EpisodeService:
         seed = config.seed if config.seed is not None else group_seed
         seed = self._new_seed() if seed is None else seed
         persona = choose_persona(scenario, config.persona_slug, seed)
-        opening = await self._stage.open(request.collection_slug, request.scenario_slug, persona, seed)
+        opening = await self._stage.open(request.collection_slug, request.scenario_slug, persona, seed, config.split)
         now = self._clock.now()
         return EpisodeRow(
             episode_id=new_episode_id(),

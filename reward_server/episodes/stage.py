@@ -26,7 +26,7 @@ from reward_server.episodes.wording import Wording
 from reward_server.errors import FieldProblem, InvalidRequest, LabsError, PersonaFailed
 from reward_server.logs.logger import get_logger
 from reward_server.store.records import EpisodeRow
-from scenarios.library import PublicScenario, Vault
+from scenarios.library import PublicScenario, SealedScenario, Vault
 from scenarios.spelling import meant
 
 T = TypeVar("T")
@@ -75,11 +75,11 @@ class PersonaStage:
         self._threads = threads
         self._wording = wording
         """Who finds other words for what personas say; None leaves them their own."""
-        self._simulators: dict[tuple[str, str, str], Simulator] = {}
+        self._simulators: dict[tuple[str, str, str, str], Simulator] = {}
 
-    async def open(self, collection: str, scenario: str, persona: str, seed: int) -> Opening:
+    async def open(self, collection: str, scenario: str, persona: str, seed: int, split: str | None) -> Opening:
         """The persona's first line."""
-        simulator = self._simulator(collection, scenario, persona)
+        simulator = self._simulator(self._vault.drawn(collection, scenario, seed, split), persona)
         return await self._play(partial(simulator.open, seed))
 
     async def replies(
@@ -113,7 +113,7 @@ class PersonaStage:
     def _act(self, said: PersonaInput) -> Callable[[], Reply]:
         """Return the work of a thread for one answer."""
         episode = said.episode
-        simulator = self._simulator(episode.collection, episode.scenario, episode.persona_slug)
+        simulator = self._simulator(self._sealed(episode), episode.persona_slug)
         state = PersonaState.from_json(episode.persona_state)
         return partial(simulator.reply, state, said.turn, episode.seed, said.earlier[-1] if said.earlier else "")
 
@@ -122,7 +122,7 @@ class PersonaStage:
         if isinstance(reply, LabsError):
             return reply
         episode = said.episode
-        case = self._vault.open(episode.collection, episode.scenario).case
+        case = self._sealed(episode).case
         phrasing = Phrasing(case, self._temperaments[episode.persona_slug], self._matcher)
         before = PersonaState.from_json(episode.persona_state)
         cue = phrasing.cue(reply, said.turn.text, said.earlier)
@@ -136,11 +136,14 @@ class PersonaStage:
             return error
         return reply if words is None else adopt(reply, words)
 
-    def _simulator(self, collection: str, scenario: str, persona: str) -> Simulator:
-        slot = (collection, scenario, persona)
+    def _sealed(self, episode: EpisodeRow) -> SealedScenario:
+        """The variant that the episode began with, as whoever scores it finds it, too."""
+        return self._vault.heard(episode.collection, episode.scenario, episode.opening)
+
+    def _simulator(self, scenario: SealedScenario, persona: str) -> Simulator:
+        slot = (scenario.collection, scenario.card.slug, scenario.variant, persona)
         if slot not in self._simulators:
-            case = self._vault.open(collection, scenario).case
-            self._simulators[slot] = Simulator(case, self._temperaments[persona], self._reader)
+            self._simulators[slot] = Simulator(scenario.case, self._temperaments[persona], self._reader)
         return self._simulators[slot]
 
     async def _play(self, act: Callable[[], T]) -> T:

@@ -20,7 +20,9 @@ from reward_server.exam.notes import notes
 from reward_server.exam.play import Play, play
 from reward_server.exam.questions import understanding
 from reward_server.exam.report import Figures, ScenarioExam
-from scenarios.exam import ExamTurn, ScriptedAgent, agents, varied
+from reward_server.exam.variants import examine_variants
+from scenarios.exam import ExamTurn, ScriptedAgent, agents
+from scenarios.exam import varied as thinned
 from scenarios.library import Library, SealedScenario
 from scenarios.probing import TURNS, probing_lines
 from scenarios.schema import Breach, NaturalAgents
@@ -62,9 +64,11 @@ class Examiner:
         rewards: dict[str, tuple[float, ...]] = {}
         for one, mark in zip(plays, marks, strict=True):
             rewards[one.agent] = (*rewards.get(one.agent, ()), mark.reward)
+        variants = self.library.vault.variants(scenario.collection, scenario.card.slug)
+        varied = await examine_variants(variants, self.temperaments, self.reader, self.marker, self.seeds[0])
         figures = Figures(
             scenario=scenario.name,
-            plays=len(plays) + len(group) + len(probed),
+            plays=len(plays) + len(group) + len(probed) + varied.plays,
             rewards=rewards,
             understood=heard.shares,
             probing_turns=sum(p.turns for p in probed),
@@ -79,7 +83,8 @@ class Examiner:
         pairs = list(zip(plays, marks, strict=True))
         silent = unfired(scenario, self.breaches.get(scenario.name, ()), self.reader)
         found = Findings(scenario, figures, pairs, heard, leaks, drawn_out, never, always, silent)
-        return ScenarioExam(figures, failures(found), tuple(notes(found)), time.monotonic() - started)
+        advice, remarks = (*failures(found), *varied.advice), (*notes(found), *varied.notes)
+        return ScenarioExam(figures, advice, remarks, time.monotonic() - started)
 
     def _agents(self, scenario: SealedScenario) -> dict[str, ScriptedAgent]:
         return agents(scenario.secrets, scenario.topics, self.natural.get(scenario.name))
@@ -97,7 +102,7 @@ class Examiner:
         temperament = self._default(scenario)
         natural = self.natural.get(scenario.name)
         steps = natural.excellent if natural else scenario.secrets.exam.oracle
-        drawn = [varied(steps, seed) for seed in range(GROUP)]
+        drawn = [thinned(steps, seed) for seed in range(GROUP)]
         return [play(scenario, temperament, agent, self.reader, self.seeds[0]) for agent in drawn]
 
     def _default(self, scenario: SealedScenario) -> Temperament:

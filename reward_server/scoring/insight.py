@@ -21,6 +21,7 @@ from reward_server.scoring.config import read_config
 from reward_server.scoring.private_half import PrivateHalf, half_of
 from reward_server.scoring.scored import Scored
 from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.variant import heard_in
 from reward_server.store.records import JsonObject
 from reward_server.transcripts.transcript import SpokenMessage
 from scenarios.library import SealedScenario, Vault
@@ -128,7 +129,7 @@ class Insights:
         transcript = await self._scorer.read_off_the_loop(collection, scenario, messages, agent_role)
         request = ScoreRequest(collection, scenario, transcript, read_config(config), lab_id)
         scored, record = await self._scorer.explained(request)
-        return insight_of(self._vault.open(collection, scenario), scored, record, named=named)
+        return insight_of(heard_in(self._vault, collection, scenario, transcript), scored, record, named=named)
 
 
 def insight_of(scenario: SealedScenario, scored: Scored, record: Record, *, named: bool) -> Insight:

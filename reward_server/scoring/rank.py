@@ -20,6 +20,7 @@ from reward_server.llm.base import FailureKind
 from reward_server.scoring.aggregate import considered
 from reward_server.scoring.scored import Scored, Unscored, or_raise
 from reward_server.scoring.scorer import ScoreRequest
+from reward_server.scoring.variant import heard_in
 from reward_server.telemetry.metrics import Metrics
 from scenarios.library import Vault
 
@@ -86,7 +87,7 @@ class Ranker:
 
     async def _compare(self, judge: GroupJudge, shown: Mapping[str, ScoreRequest]) -> Mapping[str, float]:
         first = next(iter(shown.values()))
-        scenario = self._vault.open(first.collection, first.scenario)
+        scenario = heard_in(self._vault, first.collection, first.scenario, first.transcript)
         criteria = considered(scenario.secrets.rubric, first.config)
         group = {digest: member.transcript for digest, member in shown.items()}
         try:

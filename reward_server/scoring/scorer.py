@@ -69,6 +69,7 @@ from reward_server.scoring.estimates import (
 from reward_server.scoring.gates import Gate, closed_gates
 from reward_server.scoring.metering import ScoringMeter
 from reward_server.scoring.scored import FAILURE_CRITERION, Scored, Unscored, moments_of, or_raise
+from reward_server.scoring.variant import heard_in
 from reward_server.scoring.version import scoring_version
 from reward_server.transcripts.transcript import SpokenMessage, Transcript
 from reward_server.transcripts.weight import HEAVY, weight
@@ -476,7 +477,9 @@ class Scorer:
         return False
 
     def _sealed(self, request: ScoreRequest) -> SealedScenario:
-        return self._open(request.collection, request.scenario)
+        """The variant that the conversation is about."""
+        self._open(request.collection, request.scenario)
+        return heard_in(self._library.vault, request.collection, request.scenario, request.transcript)
 
     def _open(self, collection: str, scenario: str) -> SealedScenario:
         try:

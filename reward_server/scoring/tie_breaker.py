@@ -13,6 +13,7 @@ from reward_server.errors import JudgeFailed
 from reward_server.scoring.aggregate import considered
 from reward_server.scoring.compare import Winner
 from reward_server.scoring.scorer import ScoreRequest
+from reward_server.scoring.variant import heard_in
 from reward_server.telemetry.metrics import Metrics
 from reward_server.transcripts.transcript import Transcript
 from scenarios.library import SealedScenario, Vault
@@ -46,7 +47,7 @@ class TieBreaker:
 
     async def winner(self, a: ScoreRequest, b: ScoreRequest) -> Winner:
         """The better of two transcripts of one scenario and config, by the criteria that the config weighs."""
-        scenario = self._vault.open(a.collection, a.scenario)
+        scenario = heard_in(self._vault, a.collection, a.scenario, a.transcript)
         criteria = considered(scenario.secrets.rubric, a.config)
         try:
             preferred = await self._judge.compare(scenario, criteria, a.transcript, b.transcript, a.lab_id)

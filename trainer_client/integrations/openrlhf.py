@@ -20,6 +20,7 @@ from trainer_client.chat.tokens import Renderer
 from trainer_client.client import LabsClient
 from trainer_client.integrations.episodes import Episode, Episodes
 from trainer_client.integrations.tasks import Task, dataset_rows
+from trainer_client.wire.episodes import Split
 
 
 class FloatWithItem(float):
@@ -30,10 +31,12 @@ class FloatWithItem(float):
         return float(self)
 
 
-def rows(client: LabsClient, scenarios: Sequence[str], seeds: Iterable[int], path: Path) -> None:
+def rows(
+    client: LabsClient, scenarios: Sequence[str], seeds: Iterable[int], path: Path, split: Split | None = None
+) -> None:
     """Write the data: `--data.input_key prompt --data.label_key label`."""
-    dataset = dataset_rows(client, scenarios, seeds)
-    path.write_text("".join(json.dumps({**row, "prompt": row["label"]}) + "\n" for row in dataset))
+    found = dataset_rows(client, scenarios, seeds, split)
+    path.write_text("".join(json.dumps({**row, "prompt": row["label"]}) + "\n" for row in found))
 
 
 def executor_for(model: str, *, template_options: dict[str, Any] | None = None, **options: Any) -> type[Any]:

@@ -8,23 +8,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer_client.client import LabsClient
+from trainer_client.wire.episodes import Split
 
 HELD_OUT = 2**40
 """The first seed that is never trained on, here as for the learner."""
-_LINE = re.compile(r"labs://([^/\s]+)/([^?\s]+)\?seed=(\d+)")
+_LINE = re.compile(r"labs://([^/\s]+)/([^?\s]+)\?seed=(\d+)(?:&split=(train|eval))?")
 
 
 @dataclass(frozen=True)
 class Task:
-    """An episode that is to be played. The same seed gives the same persona: a group shares it."""
+    """An episode that is to be played. The same seed and split give the same persona and case: a group shares them."""
 
     collection: str
     scenario: str
     seed: int
+    split: Split | None = None
 
     def line(self) -> str:
         """As a prompt of a dataset holds it; the policy never reads it."""
-        return f"labs://{self.collection}/{self.scenario}?seed={self.seed}"
+        split = f"&split={self.split}" if self.split else ""
+        return f"labs://{self.collection}/{self.scenario}?seed={self.seed}{split}"
 
     @classmethod
     def read(cls, prompt: Any) -> Task:
@@ -36,19 +39,22 @@ class Task:
                 "a prompt names no task of Labs; make the dataset with `dataset_rows`, whose prompts are"
                 " labs://COLLECTION/SCENARIO?seed=NUMBER"
             )
-        return cls(match[1], match[2], int(match[3]))
+        split: Split | None = None if match[4] is None else ("train" if match[4] == "train" else "eval")
+        return cls(match[1], match[2], int(match[3]), split)
 
 
-def dataset_rows(client: LabsClient, scenarios: Sequence[str], seeds: Iterable[int]) -> list[dict[str, Any]]:
+def dataset_rows(
+    client: LabsClient, scenarios: Sequence[str], seeds: Iterable[int], split: Split | None = None
+) -> list[dict[str, Any]]:
     """A row for each scenario and seed. A scenario is `collection/scenario`, or a collection for all of its scenarios.
 
-    Held-out rows have seeds from `HELD_OUT` on.
+    Held-out rows have seeds from `HELD_OUT` on, and the `split` `eval`: variants that are never trained on.
     """
     names = list(_resolved(client, scenarios))
     return [
         {
-            "prompt": [{"role": "user", "content": Task(*name, seed).line()}],
-            "label": Task(*name, seed).line(),
+            "prompt": [{"role": "user", "content": Task(*name, seed, split).line()}],
+            "label": Task(*name, seed, split).line(),
             "scenario": "/".join(name),
             "seed": seed,
         }

@@ -23,16 +23,22 @@ from trainer_client.chat.tokens import Renderer
 from trainer_client.client import LabsClient
 from trainer_client.integrations.episodes import CARD, PATIENCE_S, Episode, Episodes
 from trainer_client.integrations.tasks import Task, dataset_rows
+from trainer_client.wire.episodes import Split
 
 
 def dataset(
-    scenarios: Sequence[str], seeds: Iterable[int], *, base_url: str | None = None, api_key: str | None = None
+    scenarios: Sequence[str],
+    seeds: Iterable[int],
+    split: Split | None = None,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
 ) -> Any:
     """A `datasets.Dataset` with a row for each scenario and seed."""
     from datasets import Dataset
 
     with LabsClient(base_url, api_key) as client:
-        return Dataset.from_list(dataset_rows(client, scenarios, seeds))
+        return Dataset.from_list(dataset_rows(client, scenarios, seeds, split))
 
 
 def reward(prompts: Sequence[Any], completions: Sequence[Any], **given: Any) -> list[float | None]:

@@ -23,9 +23,12 @@ from trainer_client.chat.tokens import Renderer
 from trainer_client.client import LabsClient
 from trainer_client.integrations.episodes import CARD, PATIENCE_S, Episodes
 from trainer_client.integrations.tasks import Task, dataset_rows
+from trainer_client.wire.episodes import Split
 
 
-def rows(client: LabsClient, scenarios: Sequence[str], seeds: Iterable[int]) -> list[dict[str, Any]]:
+def rows(
+    client: LabsClient, scenarios: Sequence[str], seeds: Iterable[int], split: Split | None = None
+) -> list[dict[str, Any]]:
     """Rows for a Parquet file: `datasets.Dataset.from_list(rows(...)).to_parquet("train.parquet")`."""
     return [
         {
@@ -35,7 +38,7 @@ def rows(client: LabsClient, scenarios: Sequence[str], seeds: Iterable[int]) -> 
             "reward_model": {"style": "rule", "ground_truth": ""},
             "extra_info": {"index": number, "seed": row["seed"]},
         }
-        for number, row in enumerate(dataset_rows(client, scenarios, seeds))
+        for number, row in enumerate(dataset_rows(client, scenarios, seeds, split))
     ]
 
 

@@ -15,6 +15,8 @@ class ScenarioSummary(ResponseModel):
     dimensions: list[str]
     max_turns: int
     tools: int
+    splits: list[str] | None = None
+    """What `config.split` may name; absent where the scenario is the same with every seed."""
 
 
 class CollectionSummary(ResponseModel):

@@ -21,6 +21,8 @@ from trainer_client.wire.base import (
 )
 from trainer_client.wire.reward import RewardConfig
 
+Split = Literal["train", "eval"]
+
 
 class EpisodeConfig(RequestModel):
     """`config` of POST /episodes."""
@@ -29,6 +31,8 @@ class EpisodeConfig(RequestModel):
     max_turns: Annotated[int, Field(ge=1, le=MAX_TURNS, strict=True)] | None = None
     observation_role: Role | None = None
     persona_slug: SlugField | None = None
+    split: Split | None = None
+    """Of a scenario with variants: those for training alone, or those for evaluation; all where it is left out."""
     metadata: JsonObject | None = None
 
 

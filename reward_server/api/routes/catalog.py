@@ -82,4 +82,5 @@ def _scenario(found: PublicScenario) -> Body:
         "dimensions": list(found.dimensions),
         "max_turns": card.max_turns,
         "tools": len(card.tools),
+        **({"splits": list(found.splits)} if found.splits else {}),
     }

@@ -12,6 +12,7 @@ from reward_server.fitting.agreement.read import LabelledEntry
 from reward_server.fitting.agreement.scores import transcript_of
 from reward_server.judges.pairwise import PairwisePreference
 from reward_server.scoring.scorer import Scorer
+from reward_server.scoring.variant import heard_in
 from reward_server.transcripts.transcript import Transcript
 from scenarios.library import SealedScenario, Vault
 from scenarios.schema import Criterion
@@ -43,10 +44,10 @@ async def compared(
 
     async def one(entry: LabelledEntry) -> LabelledEntry:
         first, second = entry.sides
-        scenario = vault.open(first.collection or "", first.scenario or "")
         async with turnstile:
             try:
                 sides = transcript_of(scorer, first), transcript_of(scorer, second)
+                scenario = heard_in(vault, first.collection or "", first.scenario or "", sides[0])
                 said = await judge.compare(scenario, scenario.secrets.rubric.criteria, *sides, "offline")
             except JudgeFailed:
                 return entry
