@@ -69,7 +69,7 @@ def main() -> None:
         write("short_cut", f"{environment()}\n\n{text}")
 
 
-async def _everybody(_: Request) -> Lab:
+async def _everybody(request: Request) -> Lab:
     return DEVELOPMENT_LAB
 
 

@@ -101,6 +101,11 @@ class Settings(BaseSettings):
     judges_model: str | None = Field(
         default=None, min_length=1, description="Decision model of the judges; default: LABS_DECISIONS_MODEL."
     )
+    reader_commitments: Literal["once", "twice"] = Field(
+        default="once",
+        description="How often the local reader reads what may be a commitment; twice: it hears more of those that are "
+        "said in other words than the examples.",
+    )
     reader_precision: Literal["fp32", "int8"] = Field(
         default="fp32",
         description="Numbers of the packaged reader; int8 is faster, but rewards may differ between processors.",

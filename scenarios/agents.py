@@ -42,7 +42,7 @@ def load_breaches(path: Path) -> tuple[Breach, ...]:
     """The breaches of a file; none if there is no such file.
 
     Raises:
-        ScenarioError: the file is not what it should be; names file and line.
+        ScenarioFileError: the file is not what it should be; names file and line.
     """
     return _read(read_document(path, path.name)).breaches if path.is_file() else ()
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from pydantic import Field
 
 from personas.case.compiled import merged_topics
-from personas.case.schema import Background, Denial, Fact, PersonaCase, PrivateModel, Tier, Topic, named_in
+from personas.case.private import PrivateModel
+from personas.case.schema import Background, Denial, Fact, PersonaCase, Tier, Topic, named_in
 from personas.text.wording import grams, normal
 from scenarios.rules import Remark
 from scenarios.schema import ScenarioSecrets

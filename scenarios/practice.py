@@ -17,7 +17,8 @@ from typing import Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from personas.case.compiled import CompiledCase, compile_case
-from personas.case.schema import Background, Commitment, Denial, Fact, Identifier, Line, PersonaCase, PrivateModel
+from personas.case.private import PrivateModel
+from personas.case.schema import Background, Commitment, Denial, Fact, Identifier, Line, PersonaCase
 from scenarios.turns import SUFFIX, LabelledTurn
 from scenarios.yamlfile import Document, FileFinding, ScenarioFileError, load, relative_name
 

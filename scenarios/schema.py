@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-from personas.case.schema import Identifier, Line, Needs, PersonaCase, PrivateModel, Slug, Topic
+from personas.case.private import PrivateModel
+from personas.case.schema import Identifier, Line, Needs, PersonaCase, Slug, Topic
 from scenarios.texts import KeywordCheck, RegexCheck
 
 DimensionName = Annotated[str, StringConstraints(pattern=r"^D[1-9]_[A-Z][A-Za-z]+$", max_length=48)]

@@ -13,7 +13,8 @@ from typing import Any, Literal, Self
 import re2
 from pydantic import Field, field_validator, model_validator
 
-from personas.case.schema import Line, PrivateModel
+from personas.case.private import PrivateModel
+from personas.case.schema import Line
 from personas.text.wording import normal
 
 MAX_PATTERN_CHARACTERS = 400

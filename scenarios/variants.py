@@ -17,7 +17,8 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from personas.case.compiled import LabelledExamples
-from personas.case.schema import Identifier, Line, PrivateModel
+from personas.case.private import PrivateModel
+from personas.case.schema import Identifier, Line
 from personas.text.wording import normal
 from scenarios.schema import ScenarioFile, ScriptStep, Text
 from scenarios.spelling import meant

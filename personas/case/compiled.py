@@ -24,6 +24,7 @@ from personas.case.schema import (
     Tier,
     Topic,
 )
+from personas.case.skills import Skill
 from personas.text.sentences import sentences
 from personas.text.wording import content_stems, grams, normal
 
@@ -142,6 +143,8 @@ class CompiledCase:
     """Normal forms of the sentences of all wordings -> the topics they belong to."""
     bargain: Bargain | None = None
     """What it haggles about, if anything."""
+    skills: tuple[Skill, ...] = ()
+    """What it can work out on numbers that the agent names."""
 
     def __repr__(self) -> str:
         return "<CompiledCase: private>"
@@ -378,4 +381,5 @@ def compile_case(  # noqa: PLR0917 (all that a case is made of)
         harmless=frozenset(normal(sentence) for line in (*other, *asides) for sentence in sentences(line)),
         told_in=_told_in(compiled),
         bargain=case.bargain,
+        skills=case.skills,
     )

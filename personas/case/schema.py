@@ -11,7 +11,10 @@ from collections.abc import Container, Mapping
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
+
+from personas.case.private import PrivateModel
+from personas.case.skills import Skill
 
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
 Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
@@ -35,17 +38,6 @@ def all_hold(needs: Needs, known: Container[str]) -> bool:
 def named_in(needs: Needs) -> tuple[str, ...]:
     """Every id that the needs name."""
     return tuple(one for need in needs for one in ((need,) if isinstance(need, str) else need))
-
-
-class PrivateModel(BaseModel):
-    """Base of everything an agent must never see: its repr and its errors show no content."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: private>"
-
-    __str__ = __repr__
 
 
 class Tier(StrEnum):
@@ -230,3 +222,4 @@ class PersonaCase(PrivateModel):
     """Said instead of the phrases of any temperament: a child takes its leave in other words than a mechanic."""
     ending: Ending = Ending()
     bargain: Bargain | None = None
+    skills: tuple[Skill, ...] = Field(default=(), max_length=12)

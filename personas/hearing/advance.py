@@ -10,6 +10,7 @@ from personas.hearing.bargaining import offers_after
 from personas.hearing.heard import AgentTurn, AskedTopic, Hearing, gist_of
 from personas.hearing.state import PersonaState
 from personas.hearing.summary import named_in_offers
+from personas.hearing.tasks import given_after
 
 __all__ = ["advance", "counted", "goals_hold"]
 
@@ -47,6 +48,7 @@ def advance(
     known = {**dict.fromkeys(said, now), **state.said}
     offers = offers_after(state.conversation, hearing.dealing, now)
     terms = tuple(dict.fromkeys((*state.conversation.terms, *named_in_offers(hearing.reading.readable))))[-TERMS_KEPT:]
+    given = given_after(state, hearing.reading.readable, hearing.task) if case.skills else ()
     return PersonaState(
         turn=now,
         rapport=hearing.rapport,
@@ -70,7 +72,7 @@ def advance(
         unanswered=tuple(a.topic_id for a in hearing.asked if not a.invited and a.topic_id not in known),
         ended=state.ended,
         lines=state.lines,
-        conversation=replace(state.conversation, offers=offers, terms=terms, told=said),
+        conversation=replace(state.conversation, offers=offers, terms=terms, told=said, given=given),
     )
 
 

@@ -13,7 +13,18 @@ from dataclasses import dataclass
 from personas.case.schema import Amount
 from personas.text.wording import FUNCTION_WORDS, stem
 
-__all__ = ["DAY", "Quantity", "amounts", "counted_in", "in_bounds", "quantities", "resolved", "within"]
+__all__ = [
+    "DAY",
+    "WEEKDAY",
+    "Quantity",
+    "amounts",
+    "counted_in",
+    "in_bounds",
+    "numbers_in",
+    "quantities",
+    "resolved",
+    "within",
+]
 
 _FIGURE = re.compile(
     r"(?<![\w.,])(\d{1,3}(?:[ ,.]\d{3})+|\d+(?:[.,]\d{1,2})?)(?:,-|\.-)?(\s?k\b)?(?![\d])(?!(?:st|nd|rd|th)\b)",
@@ -60,13 +71,13 @@ class Quantity:
 
 def amounts(text: str) -> tuple[float, ...]:
     """Every number that a text names, figures first."""
-    return tuple(value for value, _ in _numbers(text))
+    return tuple(value for value, _ in numbers_in(text))
 
 
 def quantities(text: str) -> tuple[Quantity, ...]:
     """Every number of a text with what it counts, figures first."""
     lower = text.lower()
-    return tuple(_quantity(value, lower[end:]) for value, end in _numbers(text))
+    return tuple(_quantity(value, lower[end:]) for value, end in numbers_in(text))
 
 
 def within(bounds: Amount, text: str) -> bool:
@@ -94,12 +105,15 @@ def in_bounds(bounds: Amount, amount: float | None) -> bool:
 
 
 def counted_in(text: str) -> tuple[tuple[float, str], ...]:
-    """The numbers of a text that count something, with its unit; of dates the day of the month."""
+    """The numbers of a text that count something, with its unit; of dates the day of the month, and weekdays."""
     counted = ((each.value, each.unit) for each in quantities(text) if each.unit and not each.step)
-    return (*counted, *((float(day), DAY) for day in _days(text)))
+    weekdays = ((float(_WEEKDAYS.index(found)), WEEKDAY) for found in _WORD.findall(text.lower()) if found in _WEEKDAYS)
+    return (*counted, *((float(day), DAY) for day in _days(text)), *weekdays)
 
 
 DAY = "of the month"
+WEEKDAY = "of the week"
+_WEEKDAYS = tuple(_WORD.findall("monday tuesday wednesday thursday friday saturday sunday"))
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
 _ORDINALS += "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
 _DAYS = {word: day for day, word in enumerate(_WORD.findall(_ORDINALS), start=1)} | {"thirtieth": 30}
@@ -154,8 +168,8 @@ def _quantity(value: float, rest: str) -> Quantity:
     return Quantity(value, "" if step or unit in _CURRENCIES else unit, step)
 
 
-def _numbers(text: str) -> Iterator[tuple[float, int]]:
-    """Numbers and where they end."""
+def numbers_in(text: str) -> Iterator[tuple[float, int]]:
+    """Numbers and where they end, figures first."""
     yield from _figures(text)
     yield from _spelt_out(text.lower())
 

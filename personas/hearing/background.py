@@ -66,9 +66,12 @@ class BackgroundTurn:
 
 
 def may_recall(hearing: Hearing) -> list[Sentence]:
-    """The sentences that the background may have an answer to."""
+    """The sentences that the background may have an answer to.
+
+    Of a turn about the talk itself all that asks ("Am I talking to a machine?"): a persona stays in its role.
+    """
     if hearing.unclear:
-        return []
+        return [s for s in hearing.reading.sentences if s.does(Act.META) and not s.does(Act.RUDE) and is_question(s)]
     answered = {heard.quote for heard in hearing.answered}
     spoken = hearing.reading.readable
     offer = next((number for number, sentence in enumerate(spoken) if sentence.does(Act.PROPOSE)), len(spoken))
@@ -111,8 +114,11 @@ def aside_of(
         beside = next((each for each in (own, common) if each and each[0].confidence >= NEAREST), None)
         if beside is not None:
             nearest[sentence.text] = RecalledBackground(beside[1].id, sentence.text, beside[0].confidence)
-        brought = ((own, needed), (common, max(needed, CERTAIN)))
-        found_now = next((each for each, least in brought if each and least <= each[0].confidence > rival), None)
+        # To say its last line again suits any persona and gives nothing new away: no need to be certain.
+        again = common is not None and common[1].repeats
+        brought = ((own, needed), (common, needed if again else max(needed, CERTAIN)))
+        enough = [each for each, least in brought if each and least <= each[0].confidence > rival]
+        found_now = max(enough, key=lambda each: each[0].confidence) if again and enough else next(iter(enough), None)
         if found_now is None or found_now[1].id in chosen:
             continue
         best, entry = found_now

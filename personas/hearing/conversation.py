@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from personas.hearing.measures import Measured
+
 __all__ = ["ConversationState", "OfferStatus", "OfferedFigure", "Party"]
 
 
@@ -53,6 +55,9 @@ class ConversationState:
     asked_back: int = 0
     """How often the persona asked what is meant. Kept in play alone."""
 
+    given: tuple[Measured, ...] = ()
+    """The numbers that the agent named last: what a task that goes on rests on."""
+
     @property
     def agreed(self) -> float | None:
         """The figure that both sides have accepted."""
@@ -69,6 +74,7 @@ class ConversationState:
             "terms": list(self.terms),
             "told": list(self.told),
             "asked_back": self.asked_back,
+            "given": [each.to_json() for each in self.given],
         }
 
     @classmethod
@@ -78,4 +84,5 @@ class ConversationState:
             OfferedFigure(Party(each["by"]), each["amount"], OfferStatus(each["status"]), each["turn"])
             for each in data["offers"]
         )
-        return cls(tuple(offers), tuple(data["terms"]), tuple(data["told"]), data["asked_back"])
+        given = tuple(map(Measured.from_json, data.get("given", ())))
+        return cls(tuple(offers), tuple(data["terms"]), tuple(data["told"]), data["asked_back"], given)

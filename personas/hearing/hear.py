@@ -8,7 +8,8 @@ recognised costs anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from personas.case.compiled import CompiledCase, CompiledCommitment, CompiledTopic
 from personas.case.schema import RAPPORT_CEILING, Tier, all_hold
@@ -18,6 +19,7 @@ from personas.hearing.bargaining import FigureRule, dealing_of
 from personas.hearing.heard import CHECKS_AT_ONCE, NO_QUESTION, AgentTurn, AskedTopic, HeardCommitment, Hearing, gist_of
 from personas.hearing.state import PersonaState
 from personas.hearing.summary import misquoted
+from personas.hearing.tasks import Task, task_of
 from personas.reading.acts import Act, ReadCandidate, Reading, Sentence, Stance
 from personas.text.questions import QuestionForm, form_of
 from personas.text.wording import content_stems, overlap
@@ -81,7 +83,7 @@ INTERROGATION_LOSS = 0.5
 def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Reading, reserve: float = 0.0) -> Hearing:
     """Return a turn that was read, as the persona hears it."""
     unclear = _unclear(reading, turn)
-    spoken = reading.readable
+    spoken = _to_the_persona(reading)
     rude = reading.any(Act.RUDE)
     if unclear:
         return Hearing(reading, rapport=_rapport(state, None, rude=rude, interrogation=False), unclear=True, rude=rude)
@@ -99,6 +101,9 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
                 repeated = again and _was_asked(gist_of(sentence.text), state.asked_as.get(topic.id, ()))
                 is_open = gate_open(topic, state, rapport, reserve)
                 asked[topic.id] = AskedTopic(topic.id, sentence.text, each.confidence, is_open, repeated)
+    task = None if rude else _set(case, state, spoken, asked)
+    asked = _asked_beside(task, asked)
+    found = [(s, topics if task is None else [c for c in topics if c.id in asked]) for s, topics in found]
     dealing = None if rude else dealing_of(case, state, spoken)
     heard = tuple(_with_figure(case, state, _commitments(case, state, spoken), dealing))
     settled = _settled(case, state, turn, heard)
@@ -128,21 +133,40 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
         reading,
         asked=tuple(asked.values()),
         commitments=heard,
-        unsure=None if asked else unsure,
+        unsure=None if asked or task else unsure,
         haggles=None if dealing else _haggling(case, spoken, heard),
         misquoted=misquoted(case, state, spoken),
         dealing=dealing,
-        wonders=() if asked else _wondered(spoken),
-        unmatched=strays,
-        off_topic=_off_topic(reading, asked=bool(asked), heard=bool(heard), invites=invites or unsure is not None),
+        task=task,
+        wonders=() if asked or task else _wondered(spoken),
+        unmatched=strays if task is None else tuple(each for each in strays if each not in task.quotes),
+        off_topic=_off_topic(
+            reading, asked=bool(asked) or task is not None, heard=bool(heard), invites=invites or unsure is not None
+        ),
         invites=invites,
         empathy=empathy,
         rapport=rapport,
         settled=settled,
         rude=rude,
         interrogation=interrogation,
-        farewell=_says_goodbye(spoken, asked=bool(asked)),
+        farewell=_says_goodbye(spoken, asked=bool(asked) or task is not None),
     )
+
+
+def _set(
+    case: CompiledCase, state: PersonaState, spoken: Sequence[Sentence], asked: Mapping[str, AskedTopic]
+) -> Task | None:
+    """The task that the turn sets; what the case holds about its own numbers comes before one with these."""
+    task = task_of(case, state, spoken)
+    held = task is not None and task.own and any(each.question in task.quotes for each in asked.values())
+    return None if held else task
+
+
+def _asked_beside(task: Task | None, asked: dict[str, AskedTopic]) -> dict[str, AskedTopic]:
+    """What is asked beside a task: its new numbers ask for none of the old results."""
+    if task is None:
+        return asked
+    return {name: each for name, each in asked.items() if name in task.shows or each.question not in task.quotes}
 
 
 def _unclear(reading: Reading, turn: AgentTurn) -> bool:
@@ -154,6 +178,19 @@ def _unclear(reading: Reading, turn: AgentTurn) -> bool:
 def _settled(case: CompiledCase, state: PersonaState, turn: AgentTurn, heard: Iterable[HeardCommitment]) -> bool:
     made = {**state.commitments, **{each.commitment_id: 0 for each in heard if not each.early}}
     return bool(case.goals) and (state.goals_met is not None or goals_hold(case, made, (*state.tools, *turn.tools)))
+
+
+def _to_the_persona(reading: Reading) -> tuple[Sentence, ...]:
+    """What may be said to the persona; beside a question about prompts and points only what clearly asks for something.
+
+    "What gives the full score? Nothing else, please." invites nobody to tell a story.
+    """
+    if not reading.any(Act.META):
+        return reading.readable
+    return tuple(
+        replace(s, acts=s.acts - {Act.INVITE}, topics=tuple(c for c in s.topics if c.confidence >= BY_NAME))
+        for s in reading.readable
+    )
 
 
 def _asked_about(spoken: Iterable[Sentence], state: PersonaState) -> Iterator[tuple[Sentence, list[ReadCandidate]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from personas.hearing.bargaining import FigureRule
+from personas.hearing.tasks import Task
 from personas.reading.acts import Act, Reading, Sentence, Stance
 from personas.text.questions import QuestionForm, form_of
 from personas.text.wording import content_words
@@ -91,6 +92,8 @@ class Hearing:
     """A topic told before that it repeats with another number."""
     dealing: FigureRule | None = None
     """How its figure is taken, or the answer to how things stand, where the case has a bargain."""
+    task: Task | None = None
+    """Something to be worked out on numbers of the agent's, where the persona has a skill for it."""
     unmatched: tuple[str, ...] = ()
     """Questions about things the case does not hold."""
     off_topic: bool = False
@@ -140,6 +143,7 @@ class Hearing:
         """It neither asks nor offers nor comforts."""
         return not (
             self.asked
+            or self.task
             or self.unsure
             or self.unmatched
             or self.commitments

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from personas.case.compiled import CompiledCase
-from personas.hearing.amounts import DAY, counted_in
+from personas.hearing.amounts import DAY, WEEKDAY, counted_in
 from personas.hearing.state import PersonaState
 from personas.reading.acts import Act, Sentence
 from personas.text.questions import QuestionForm, form_of
@@ -36,11 +36,16 @@ def misquoted(case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence
             topics = told.get(unit, {})
             if len(topics) == 1 and f"{value:g} {unit}" not in offered:
                 [(name, values)] = topics.items()
-                worked_out = {a + b for a in values for b in values} | {abs(a - b) for a in values for b in values}
+                worked_out = _sums(values) if unit != WEEKDAY else set[float]()
                 right = any(other in values and counted == unit for other, counted in named)
                 if not right and value not in worked_out:
                     return name
     return None
+
+
+def _sums(values: set[float]) -> set[float]:
+    """What somebody may have worked out from numbers that were told."""
+    return {a + b for a in values for b in values} | {abs(a - b) for a in values for b in values}
 
 
 def named_in_offers(spoken: Iterable[Sentence]) -> Iterator[str]:

@@ -18,6 +18,8 @@ from personas.hearing.bargaining import AmountAnswer
 from personas.hearing.hear import ASKED, BY_NAME, UNSURE, is_question
 from personas.hearing.heard import CHECKS_AT_ONCE, NO_QUESTION, AgentTurn, AskedTopic, Hearing
 from personas.hearing.state import PersonaState
+from personas.hearing.tasks import Task, last_task
+from personas.play.guard import gives_away
 from personas.play.move import COMPLIANT, FIGURES, REACTIONS, TELLING, Move, MoveKind
 from personas.play.reactions import (
     asks_back,
@@ -32,6 +34,8 @@ from personas.play.reactions import (
 from personas.reading.acts import Act, Sentence
 from personas.reading.features import is_elliptic
 from personas.text.questions import QuestionForm, form_of
+from personas.text.sentences import sentences
+from personas.text.wording import content_stems
 
 NOTHING_ASIDE = BackgroundTurn()
 MAX_SENTENCES = 4
@@ -56,6 +60,8 @@ def decide(
     """
     if after.annoyance >= temperament.patience:
         return (Move(MoveKind.LEAVING),)
+    if hearing.unclear and aside.recalled and not hearing.rude:
+        return _recalled(case, state, aside.recalled[0])
     if hearing.unclear:
         return (Move(MoveKind.HURT if hearing.rude else MoveKind.NOT_UNDERSTOOD),)
     told_first = _volunteered(case, state)
@@ -159,6 +165,7 @@ def _left(case: CompiledCase, hearing: Hearing, aside: BackgroundTurn, body: tup
     answered |= {each.question for each in aside.recalled if each.id in said_topics}
     answered |= {each.question for each in aside.recalled if case.asides[each.id].repeats}
     answered |= {each.quote for each in hearing.answered}
+    answered |= set(hearing.task.quotes) if hearing.task is not None else set()
     answered |= {hearing.haggles} if hearing.haggles is not None else set()
     answered |= {hearing.dealing.quote} if hearing.dealing is not None else set()
     asking = (
@@ -198,8 +205,13 @@ def _answers(
     told_first = {move.about for move in _volunteered(case, state)}
     if hearing.misquoted is not None:
         return (Move(MoveKind.MISQUOTED, hearing.misquoted, nth=state.worded.get(hearing.misquoted, 1)),)
+    task = hearing.task or _asked_how(case, state, hearing)
     instead = {(each.question, topic) for each in aside.recalled for topic in each.instead}
     asked = [a for a in hearing.asked if (a.question, a.topic_id) not in instead]
+    worked = () if task is None else task.quotes
+    # Of what a task asks for the result is the answer, and beside it what it brings out for the first time.
+    shown = {a.topic_id for a in asked if task is not None and a.topic_id in task.shows and a.open}
+    asked = [a for a in asked if a.question not in worked or a.topic_id in shown - state.said.keys()]
     asked_for = [a for a in asked if a.topic_id not in told_first and not _is_offered(state, hearing, a)]
     # What it has told is told again only to who clearly asks for it.
     asked_for = [a for a in asked_for if a.topic_id not in state.said or a.confidence >= ASKED] or asked_for
@@ -209,12 +221,14 @@ def _answers(
     asked_for = [a for a in asked_for if a not in confided[1:]]
     answers = ((asked, _answer(case, state, hearing, asked, aside)) for asked in asked_for)
     by_urgency = sorted(answers, key=partial(_urgency, case))
-    recalled = [move for each in aside.recalled for move in _recalled(case, state, each)]
+    result = () if task is None else (_works_out(case, state, task),)
+    beside = [each for each in aside.recalled if each.question not in worked]
+    recalled = [*result, *(move for each in beside for move in _recalled(case, state, each))]
     answered = {asked.question for asked, move in by_urgency if move.kind is MoveKind.TELL}
     telling = [(asked, move) for asked, move in by_urgency if not _is_idle(asked, move, answered)]
     chosen = telling[:limit] if telling or recalled else by_urgency[:1]
     moves = [move for asked, move in sorted(chosen, key=lambda pair: asked_for.index(pair[0]))]
-    moves += recalled[: max(limit - len(moves), 0 if moves else 1)]
+    moves = [*recalled[: len(result)], *moves, *recalled[len(result) :][: max(limit - len(moves), 0 if moves else 1)]]
     if hearing.unsure is not None and not hearing.answered and not aside.recalled:
         return (asks_back(state),)
     if moves:
@@ -228,9 +242,25 @@ def _answers(
 def _recalled(case: CompiledCase, state: PersonaState, found: RecalledBackground) -> tuple[Move, ...]:
     """The background it tells; to who has not caught its last line, what that told."""
     last = tuple(name for name in state.conversation.told if name in case.by_id)
+    task = last_task(case, state)
+    if case.asides[found.id].repeats and task is not None:
+        return (_works_out(case, state, task),)
     if not (case.asides[found.id].repeats and last):
         return (_recalls(state, found),)
     return tuple(Move(MoveKind.AGAIN, name, nth=state.worded.get(name, 1)) for name in last[:2])
+
+
+def _asked_how(case: CompiledCase, state: PersonaState, hearing: Hearing) -> Task | None:
+    """The task before, where it is asked how it came to the result: by a question with no matter of its own."""
+    task = last_task(case, state)
+    asking = [s for s in hearing.reading.readable if form_of(s.text) is QuestionForm.OPEN and not content_stems(s.text)]
+    return replace(task, quotes=tuple(s.text for s in asking)) if task is not None and asking else None
+
+
+def _works_out(case: CompiledCase, state: PersonaState, task: Task) -> Move:
+    """The result in words that are no fact's: on numbers of the case they might be."""
+    lines = tuple(line for line in task.lines if not gives_away(case, state.said, line))
+    return Move(MoveKind.WORKS_OUT, task.skill, lines=lines) if lines else Move(MoveKind.NO_MORE, task.skill)
 
 
 def _recalls(state: PersonaState, found: RecalledBackground) -> Move:
@@ -358,7 +388,7 @@ def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int, wanted: Conta
     by_id = {commitment.id: commitment for commitment in case.commitments}
     # An answer to each of two questions, or an answer and a reaction: neither is passed over.
     kinds = {MoveKind.TELL, MoveKind.AGAIN, MoveKind.BACKGROUND}
-    answers = [move for move in moves if move.kind in kinds and move.about in wanted]
+    answers = [m for m in moves if m.kind is MoveKind.WORKS_OUT or (m.kind in kinds and m.about in wanted)]
     backs = [move for move in moves if move.kind is MoveKind.ASKS_BACK]
     due = {*answers, *backs, *(move for move in (first, reaction) if move is not None)}
     if len(due) > 1:
@@ -381,6 +411,8 @@ def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int, wanted: Conta
 
 def _sentences(case: CompiledCase, commitments: dict[str, CompiledCommitment], move: Move) -> int:
     """The number of sentences that a move will have at most."""
+    if move.kind is MoveKind.WORKS_OUT:
+        return max(len(sentences(line)) for line in move.lines)
     if move.kind is MoveKind.BACKGROUND:
         return case.asides[move.about].length
     topic = case.by_id.get(move.about)

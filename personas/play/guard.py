@@ -6,6 +6,8 @@ case file whose harmless lines give a fact away, and any defect of the simulator
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from personas.case.compiled import CompiledCase
 from personas.hearing.state import PersonaState
 from personas.text.sentences import sentences
@@ -20,10 +22,16 @@ def check_reply(case: CompiledCase, state_after: PersonaState, text: str) -> Non
     """Raises `LeakError` if the line is empty or holds a wording of a fact that is not among the said ones."""
     if not text.strip():
         raise LeakError("the persona's line is empty")
+    if gives_away(case, state_after.said, text):
+        raise LeakError("the persona's line holds a fact it may not tell")
+
+
+def gives_away(case: CompiledCase, said: Container[str], text: str) -> bool:
+    """Whether a text holds a wording of a fact that is not among the said ones."""
     line = normal(text)
-    reply_grams = frozenset().union(*(grams(sentence) for sentence in sentences(text)))
-    for topic in case.topics:
-        if topic.id in state_after.said:
-            continue
-        if any(wording in line for wording in topic.normals) or not topic.protected.isdisjoint(reply_grams):
-            raise LeakError("the persona's line holds a fact it may not tell")
+    reply_grams = frozenset[str]().union(*(grams(sentence) for sentence in sentences(text)))
+    return any(
+        any(wording in line for wording in topic.normals) or not topic.protected.isdisjoint(reply_grams)
+        for topic in case.topics
+        if topic.id not in said
+    )

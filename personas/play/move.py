@@ -21,6 +21,7 @@ class MoveKind(StrEnum):
     AGAIN = "again"
     MISQUOTED = "misquoted"  # what it told, against a wrong summary of it
     NO_MORE = "no_more"  # near something told: it knows no more about it
+    WORKS_OUT = "works_out"  # on numbers of the agent's
     TIRED = "tired"
     PARTIAL = "partial"
     WITHHELD = "withheld"
@@ -60,6 +61,7 @@ _LAST_WORDS = frozenset({MoveKind.FAREWELL, MoveKind.PARTING, MoveKind.LEAVING})
 FACTUAL = frozenset(
     {
         MoveKind.TELL,
+        MoveKind.WORKS_OUT,
         MoveKind.BACKGROUND,
         MoveKind.AGAIN,
         MoveKind.MISQUOTED,
@@ -89,13 +91,15 @@ class Move:
     """Of a reply to a commitment: what the agent said."""
     figure: str = ""
     """Of an answer to a figure: the persona's own, as it is written."""
+    lines: tuple[str, ...] = ()
+    """Of what it works out: the wordings, one of which is said."""
     plain: bool = False
     """Said at once, without a small word before it."""
 
 
 def worded(moves: Iterable[Move]) -> tuple[str, ...]:
     """The topics and the background that the moves put into words, for the first time or again."""
-    kinds = TELLING | {MoveKind.AGAIN, MoveKind.MISQUOTED, MoveKind.BACKGROUND}
+    kinds = TELLING | {MoveKind.AGAIN, MoveKind.MISQUOTED, MoveKind.BACKGROUND, MoveKind.WORKS_OUT}
     return tuple(move.about for move in moves if move.kind in kinds)
 
 

@@ -94,6 +94,10 @@ class Voice:
             return own
         if move.kind in (MoveKind.REPLY, MoveKind.REPLY_EARLY):
             return self._reply(move)
+        if move.kind is MoveKind.WORKS_OUT:
+            return _capital(
+                move.lines[(draw(self._seed, f"works|{move.about}", len(move.lines)) + self._step) % len(move.lines)]
+            )
         if move.kind is MoveKind.BACKGROUND:
             says = self._case.asides[move.about].says
             return says[(draw(self._seed, f"says|{move.about}", len(says)) + move.nth) % len(says)]

@@ -21,6 +21,7 @@ from personas.reading.features import EncodedSentence, Matrix, commitment_featur
 from personas.reading.fluency import Fluency
 from personas.reading.heads import ACTS, STANCES, ReaderHeads
 from personas.reading.index import CaseIndex, index_of
+from personas.reading.second import AT_MOST, MAY_MAKE, SecondReader, read_again
 from personas.text.memory import KEPT_CHARS, Memory
 from personas.text.sentences import clauses, sentences
 from personas.text.wording import content_stems
@@ -77,6 +78,9 @@ KEPT_BESIDE, KEPT_BESIDE_BYTES = 32_768, 16_000_000
 """Sentences whose `beside` is remembered."""
 _ASKING = (Act.ASK, Act.INVITE, Act.CHECK)
 _EMPATHY = ACTS.index(Act.EMPATHY)
+_COMMITTING = [ACTS.index(Act.PROPOSE), ACTS.index(Act.INFORM)]
+SURE_LOOK = 0.02
+"""A commitment that the first look finds this likely is read again, whatever the sentence does."""
 
 
 class Reader(Protocol):
@@ -100,16 +104,20 @@ class Reader(Protocol):
 class LocalReader(Reader):
     """`Reader` on a text encoder and small learned heads."""
 
-    def __init__(self, embedder: Embedder, heads: ReaderHeads, fluency: Fluency | None = None) -> None:
+    def __init__(
+        self, embedder: Embedder, heads: ReaderHeads, fluency: Fluency | None = None, second: SecondReader | None = None
+    ) -> None:
         """Read with these.
 
         Args:
             embedder, heads: of one artefact.
             fluency: tells broken sentences, which are not read; without one, every sentence is taken for speech.
+            second: reads commitments again; without one, the first look decides.
         """
         self._embedder = embedder
         self._heads = heads
         self._fluency = fluency
+        self._second = second
         self._indexes: WeakKeyDictionary[CompiledCase, CaseIndex] = WeakKeyDictionary()
         self._wide_indexes: WeakKeyDictionary[CompiledCase, tuple[CaseIndex, ...]] = WeakKeyDictionary()
         self._read: Memory[tuple[CompiledCase, Turn], Reading] = readings_kept()
@@ -122,16 +130,18 @@ class LocalReader(Reader):
 
     @property
     def version(self) -> str:
-        """Heads, encoder and fluency model."""
+        """Heads, encoder, fluency model and second reader."""
         fluency = f"/{self._fluency.version}" if self._fluency else ""
-        return f"local/2/{self._heads.digest}/{self._embedder.version}{fluency}"
+        second = f"/{self._second.version}" if self._second else ""
+        return f"local/2/{self._heads.digest}/{self._embedder.version}{fluency}{second}"
 
     @property
     def held_bytes(self) -> int:
         """Bytes of the remembered readings, and of the vectors they were made of."""
         fluency = self._fluency.held_bytes if self._fluency else 0
         embedded = getattr(self._embedder, "held_bytes", 0)
-        return self._read.held_bytes + self._beside.held_bytes + embedded + fluency
+        second = self._second.held_bytes if self._second else 0
+        return self._read.held_bytes + self._beside.held_bytes + embedded + fluency + second
 
     def texts(self, case: CompiledCase, turns: Iterable[Turn]) -> list[str]:
         """The texts that reading the turns will embed first, known turns left out."""
@@ -227,7 +237,10 @@ class LocalReader(Reader):
             for each in some:
                 does = _acts_of(acts[each[1]], consoles=each[1] in consoling)
                 found[each] = _sentence(each[1], does, acts[each[1]], about.get(each))
-        return [Reading(tuple(found[turn[0], each] for each in said_in(turn))) for turn in turns]
+        readings = [Reading(tuple(found[turn[0], each] for each in said_in(turn))) for turn in turns]
+        return (
+            readings if self._second is None else read_again(self._second, case, [line for line, _ in turns], readings)
+        )
 
     def _acts(self, texts: Sequence[str], vectors: Mapping[str, Vectors]) -> Matrix:
         """The probabilities of acts and stances, a row a text."""
@@ -277,12 +290,32 @@ class LocalReader(Reader):
             return {}
         starts = np.cumsum([0, *map(len, heard.values())])[:-1]
         topics = self._topics(index, [part for parts in heard.values() for part in parts])
-        promises = self._promises(index, [parts[0] for parts in heard.values()])
-        asked_ids, made_ids = ([group.id for group in groups] for groups in (index.topics, index.commitments))
+        promises = self._first_look(index, [parts[0] for parts in heard.values()])
+        asked_ids = [group.id for group in index.topics]
         return {
-            each: (_candidates(asked_ids, asks, FLOOR), _candidates(made_ids, makes, COMMITMENT_FLOOR))
+            each: (_candidates(asked_ids, asks, FLOOR), makes)
             for each, asks, makes in zip(heard, np.maximum.reduceat(topics, starts), promises, strict=True)
         }
+
+    def _first_look(self, index: CaseIndex, heard: Sequence[EncodedSentence]) -> list[tuple[ReadCandidate, ...]]:
+        """The commitments that sentences may make; with a second reader, of those that may make any also unlikely ones.
+
+        An author's examples are far from what agents say: among unlikely ones, the most alike come first.
+        """
+        ids = [group.id for group in index.commitments]
+        features = commitment_features(index, heard)
+        rows = self._heads.commitments_of(features).reshape(len(heard), len(ids))
+        if self._second is None or not ids:
+            return [_candidates(ids, row, COMMITMENT_FLOOR) for row in rows]
+        alike = features[:, 0].reshape(rows.shape)
+        found = []
+        for each, row, likeness in zip(heard, rows, alike, strict=True):
+            ranked = sorted(range(len(ids)), key=lambda place: (-row[place], -likeness[place]))
+            some = ranked[:AT_MOST] if float(each.acts[_COMMITTING].max()) >= MAY_MAKE else ()
+            found.append(
+                tuple(ReadCandidate(ids[p], float(row[p])) for p in ranked if p in some or row[p] >= SURE_LOOK)
+            )
+        return found
 
     def _topics(self, index: CaseIndex, heard: Sequence[EncodedSentence]) -> Probabilities:
         """A row a sentence, or a part of one; without columns where nobody has anything to tell."""

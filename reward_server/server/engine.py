@@ -93,7 +93,8 @@ def load_reader(
     """The local reader of agent turns; blocking."""
     from reward_server.reader.build import local_reader
 
-    return local_reader(settings.anchors, looked_up, batcher, precision=settings.reader_precision)
+    twice = settings.reader_commitments == "twice"
+    return local_reader(settings.anchors, looked_up, batcher, precision=settings.reader_precision, twice=twice)
 
 
 @dataclass(frozen=True)

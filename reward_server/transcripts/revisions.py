@@ -14,7 +14,7 @@ from functools import cache
 
 REVISIONS: Mapping[str, int] = {
     "personas.reading": 9,
-    "personas.hearing": 22,
+    "personas.hearing": 23,
     "personas.telling": 2,
     "personas.borrowed": 3,
     "personas.replay": 5,

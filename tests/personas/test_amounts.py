@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from personas.hearing.amounts import amounts
+from personas.hearing.amounts import amounts, counted_in
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,11 @@ from personas.hearing.amounts import amounts
 )
 def test_a_number_is_read(text: str, named: tuple[float, ...]) -> None:
     assert amounts(text) == named
+
+
+def test_dates_and_weekdays_count_as_what_they_are() -> None:
+    assert set(counted_in("So we said Tuesday the 21st, for five days.")) == {
+        (5.0, "day"),
+        (21.0, "of the month"),
+        (1.0, "of the week"),
+    }

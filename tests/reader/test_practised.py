@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from personas.case.compiled import CompiledCase
-from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
+from personas.reading.acts import Act, ReadCandidate, Reading, Sentence, Stance
 from personas.reading.reader import Reader, Turn
 from reward_server.fitting.reader.practised import ALL, practice_table, practised
 from scenarios.practice import HELD_OUT, PracticeCase, load_practice
@@ -30,15 +30,15 @@ class Told(Reader):
 
     def _sentence(self, turn: LabelledTurn) -> Sentence:
         if self._right:
-            asks = tuple(Candidate(name, 0.99) for name in turn.asks if turn.kind in ASKING)
-            made = tuple(Candidate(name, 0.999) for name in turn.commits)
+            asks = tuple(ReadCandidate(name, 0.99) for name in turn.asks if turn.kind in ASKING)
+            made = tuple(ReadCandidate(name, 0.999) for name in turn.commits)
             return Sentence(turn.turn.rstrip("?"), _acts(turn), Stance.ASSERTED, asks, made)
-        near = () if turn.near is None else (Candidate(turn.near, 0.999),)
+        near = () if turn.near is None else (ReadCandidate(turn.near, 0.999),)
         return Sentence(turn.turn.rstrip("?"), frozenset({Act.PROPOSE}), Stance.ASSERTED, (), near)
 
-    def beside(self, case: CompiledCase, line: str, said: Sequence[Sentence]) -> list[tuple[Candidate, ...]]:
+    def beside(self, case: CompiledCase, line: str, said: Sequence[Sentence]) -> list[tuple[ReadCandidate, ...]]:
         found = (self._turns.get(each.text) or self._turns[each.text + "?"] for each in said)
-        return [tuple(Candidate(name, 0.99) for name in turn.asks if self._right) for turn in found]
+        return [tuple(ReadCandidate(name, 0.99) for name in turn.asks if self._right) for turn in found]
 
 
 def _acts(turn: LabelledTurn) -> frozenset[Act]:

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from personas.case.compiled import CompiledCase
-from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
+from personas.reading.acts import Act, ReadCandidate, Reading, Sentence, Stance
 from personas.reading.reader import Reader, Turn
 from reward_server.exam.breaches import unfired
 from scenarios.agents import load_agents, load_breaches
 from scenarios.library import SealedScenario, load_library
 from scenarios.schema import Breach
 from scenarios.template import begin
-from scenarios.yamlfile import ScenarioError
+from scenarios.yamlfile import ScenarioFileError
 
 
 class Hears(Reader):
@@ -24,7 +24,7 @@ class Hears(Reader):
     version = "hears"
 
     def __init__(self, name: str, confidence: float) -> None:
-        self._found = (Candidate(name, confidence),)
+        self._found = (ReadCandidate(name, confidence),)
 
     def read(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
         propose = frozenset({Act.PROPOSE})
@@ -55,7 +55,7 @@ def test_breaches_are_read_from_the_file_of_the_agents(folder: Path, sealed: Sea
     assert load_breaches(path) == (Breach(say="Just ride on with it.", commits="some_promise"),)
     assert load_agents(path, sealed.card) is not None
     path.write_text(before + "breaches:\n  - {say: Just ride on with it.}\n")
-    with pytest.raises(ScenarioError, match="commits"):
+    with pytest.raises(ScenarioFileError, match="commits"):
         load_breaches(path)
     path.write_text(before)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.library import COLLECTIONS, Library, SealedScenario, load_library
-from scenarios.lint import lint
+from scenarios.library import Library, SealedScenario, load_library
+from scenarios.lint import COLLECTIONS, lint
 
 WHERE = ("my-collection", "my-scenario")
 VARIANTS = """base: train

@@ -254,7 +254,7 @@ def a_library(scenario: SealedScenario | None = None) -> Library:
     names = tuple(dimension.name for dimension in sealed.secrets.rubric.dimensions)
     public = PublicScenario(sealed.card, names, ("plainspoken",))
     catalog = Catalog({COLLECTION: PublicCollection(card, {SCENARIO: public})})
-    return Library(catalog, Vault({(COLLECTION, SCENARIO): sealed}), digest="0" * 64)
+    return Library(catalog, Vault({(COLLECTION, SCENARIO): (sealed,)}), digest="0" * 64)
 
 
 LIKELY = 0.7

@@ -35,8 +35,8 @@ def rows(
     client: LabsClient, scenarios: Sequence[str], seeds: Iterable[int], path: Path, split: Split | None = None
 ) -> None:
     """Write the data: `--data.input_key prompt --data.label_key label`."""
-    found = dataset_rows(client, scenarios, seeds, split)
-    path.write_text("".join(json.dumps({**row, "prompt": row["label"]}) + "\n" for row in found))
+    dataset = dataset_rows(client, scenarios, seeds, split)
+    path.write_text("".join(json.dumps({**row, "prompt": row["label"]}) + "\n" for row in dataset))
 
 
 def executor_for(model: str, *, template_options: dict[str, Any] | None = None, **options: Any) -> type[Any]:
