@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=31)
     parser.add_argument("--write", action="store_true", help="also write benchmarks/results/short_cut.md")
     arguments = parser.parse_args()
-    route.admit = short_cut.admit = _everybody  # type: ignore[attr-defined, assignment]
+    route.admit = short_cut.admit = _everybody  # type: ignore[attr-defined]
     text = asyncio.run(measured(arguments.rounds)).text()
     print(text)
     if arguments.write:
