@@ -140,7 +140,7 @@ def test_redis_is_asked(labs: Labs, redis: RedisServer, tmp_path: Path) -> None:
     assert (found.returncode, "✓ redis        answers\n" in found.stdout) == (0, True), found.stdout
     missed = labs("doctor", LABS_DATA=str(tmp_path), LABS_PORT="0", LABS_REDIS_URL="redis://:secret@127.0.0.1:1/0")
     assert missed.returncode == 1
-    assert "✗ redis        does not answer within 0.25 s\n" in missed.stdout
+    assert "✗ redis        does not answer in time\n" in missed.stdout
     assert "LABS_REDIS_URL" in missed.stdout
     assert "secret" not in missed.stdout + missed.stderr
     assert "✓ redis        none is set\n" in labs("doctor", LABS_DATA=str(tmp_path), LABS_PORT="0").stdout
