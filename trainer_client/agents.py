@@ -65,7 +65,7 @@ class AgentCalls:
     def change(self, agent_id: str, changes: ChangeAgentRequest | Mapping[str, Any]) -> Call[AgentResponse]:
         """Change what is named, such as `{"model": "step-400"}`; `None` takes a value away."""
         request = ChangeAgentRequest.model_validate(changes)
-        body = request.model_dump(exclude_unset=True)
+        body = request.model_dump_json(exclude_unset=True).encode()
         return Call("PATCH", f"/agents/{segment(agent_id)}", AgentResponse, body=body)
 
     @method

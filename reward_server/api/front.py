@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
 
 from reward_server.api.context import answer
 from reward_server.api.pages import page
@@ -27,7 +28,7 @@ async def front(request: Request) -> Response:
     places = [each for each in _PLACES if each[0] != "console" or request.app.state.has_console]
     if "text/html" not in request.headers.get("accept", ""):
         links = {name: f"{prefix}/{path}" for name, path, _ in places}
-        return answer(request, {"name": "Labs", "version": __version__, "about": ABOUT, "links": links})
+        return JSONResponse(answer(request, {"name": "Labs", "version": __version__, "about": ABOUT, "links": links}))
     rows = "".join(f'<li><a href="{prefix}/{path}">{prefix}/{path}</a><br>{about}</li>' for _, path, about in places)
     return page(_PAGE.format(version=__version__, about=ABOUT, rows=rows))
 
