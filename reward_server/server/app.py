@@ -43,7 +43,7 @@ from reward_server.api.routes import (
     training_runs,
     webhooks,
 )
-from reward_server.compat import nemo_gym, openai, openenv, openenv_socket, openrlhf, ors, slime, vllm
+from reward_server.compat import mcp, nemo_gym, openai, openenv, openenv_socket, openrlhf, ors, slime, vllm
 from reward_server.compat.ors_paths import AtTheRoot
 from reward_server.console import mounting as console
 from reward_server.llm.budget import Prices
@@ -86,7 +86,7 @@ ROUTES = (
     sockets,
 )
 """Those called most come first: the framework asks one after the other whether a path is theirs."""
-DOORS = (openrlhf, slime, nemo_gym, openenv, openenv_socket, openai, vllm, ors)
+DOORS = (openrlhf, slime, nemo_gym, openenv, openenv_socket, openai, vllm, ors, mcp)
 """For other stacks."""
 
 log = get_logger(__name__)
