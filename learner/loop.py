@@ -102,7 +102,10 @@ async def _train(
 async def _stages(run: Run, client: AsyncLabsClient, say: Say) -> Stages:
     if run.plugins.environment is not None:
         return own_stages(run.config)
-    return await open_stages(run.config, client, run.retry_policy(say))
+    stages = await open_stages(run.config, client, run.retry_policy(say))
+    if (told := stages.told()) is not None:
+        say(told)
+    return stages
 
 
 def _is_due(run: Run) -> bool:
