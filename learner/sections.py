@@ -149,6 +149,8 @@ class RolloutSection(Section):
     connections: int = number(64, gt=0)
     max_refills: int = number(3, ge=0)
     """With dynamic sampling: how often groups with equal rewards are replaced before one update."""
+    curriculum: Literal["off", "spread"] = "off"
+    """`spread`: half of the groups are past ones again, the more often the more their rewards differed."""
     max_staleness: int = number(0, ge=0)
     """How many of the next batches are played while the learner trains on the current one. 0: none."""
     single_turn: bool = False

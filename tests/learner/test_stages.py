@@ -249,7 +249,8 @@ def test_a_split_that_a_scenario_has_no_variants_of_is_refused(server: dict[str,
 @pytest.mark.slow
 @pytest.mark.parametrize("single_turn", [False, True])
 def test_the_split_is_asked_for_in_training_and_in_evaluations(single_turn: bool, tmp_path: Path) -> None:
-    server, told = Varied(), []
+    server = Varied()
+    told: list[str] = []
     opened = open_run(config(tmp_path, 1, rollout={"single_turn": single_turn}), tmp_path / "run", lambda line: None)
 
     async def go() -> None:
