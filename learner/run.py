@@ -21,6 +21,7 @@ from learner.checkpoint import Checkpoint
 from learner.config import Config
 from learner.critic import FILE as CRITIC_FILE
 from learner.critic import Critic, saved_critic
+from learner.curriculum import Curriculum
 from learner.display import Now, Say, silent
 from learner.engine import SamplerEngine
 from learner.fluency import FluencyMeter
@@ -63,6 +64,7 @@ class Run:
     metrics: MetricsFile
     fluency: FluencyMeter
     reference: Policy | None
+    curriculum: Curriculum
     step: int
     saved: int = 0
     """Step of the newest checkpoint: where the same command would go on."""
@@ -204,6 +206,7 @@ class Run:
     def _save_more(self, folder: Path, critic: dict[str, Any] | None) -> None:
         if self.queue:
             save_batches(folder, self.queue)
+        self.curriculum.save(folder)
         if critic is not None:
             torch.save(critic, folder / CRITIC_FILE)
 
@@ -299,6 +302,7 @@ def _restore(run: Run, found: Checkpoint) -> None:
         run.updater.critic_stepper.load(state["optimizer"])
     run.step = run.saved = found.step
     run.queue = load_batches(found.path)
+    run.curriculum.load(found.path)
 
 
 def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any, ranks: Ranks) -> Run:
@@ -335,6 +339,11 @@ def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any, ranks: R
         metrics=MetricsFile(folder / "metrics.jsonl", writes=ranks.first),
         fluency=FluencyMeter(renderer, reference, pairs),
         reference=reference,
+        curriculum=Curriculum(
+            config.run.seed,
+            is_on=config.rollout.curriculum == "spread",
+            staleness=config.rollout.max_staleness,
+        ),
         step=0,
         critic=critic,
         waves=config.rollout.waves or (TINY_WAVES if config.model.path is None else 1),
