@@ -533,8 +533,8 @@ class NotReady(Unavailable):
     code = "not_ready"
     default_message = "The server is not ready."
 
-    def __init__(self, missing: Sequence[FieldProblem] = ()) -> None:
-        super().__init__()
+    def __init__(self, message: str | None = None, missing: Sequence[FieldProblem] = ()) -> None:
+        super().__init__(message)
         self.errors = tuple(missing)
 
 

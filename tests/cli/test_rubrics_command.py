@@ -9,8 +9,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from reward_server.cli.evaluate import evaluate
 from reward_server.cli.scenarios import app
-from reward_server.cli.score import score
 from reward_server.errors import InvalidRequest, LabsError
 from tests.rubrics.talks import LOGS, ORDER
 
@@ -32,7 +32,7 @@ def run(command: typer.Typer, *arguments: str) -> str:
 
 def scoring() -> typer.Typer:
     command = typer.Typer()
-    command.command()(score)
+    command.command()(evaluate)
     return command
 
 

@@ -52,7 +52,7 @@ class Desk:
             reward = CompositeReward.model_validate({"combine": "min", "parts": [{"judge": own_reward}]})
             scenario = replace(scenario, secrets=scenario.secrets.model_copy(update={"reward": reward}))
         self.judges: dict[str, ConversationJudge] = {}
-        lineage = Lineage(Vault({(COLLECTION, SCENARIO): scenario}), lambda: dict(self.judges))
+        lineage = Lineage(Vault({(COLLECTION, SCENARIO): (scenario,)}), lambda: dict(self.judges))
         self.calibrator = Calibrator(CalibrationShelf(folder), lineage)
 
     @property

@@ -172,7 +172,8 @@ async def test_criteria_that_tell_nobody_apart_are_named(tmp_path: Path, engine:
     with changed(tmp_path, engine, never) as (examine, sealed):
         generous = replace(examine, marker=Generous(examine.marker))  # type: ignore[arg-type]
         exam = await generous.examine(sealed)
-    assert failure(exam, "no scripted agent met `booked_knowingly`") == ()
+    told = ("`booked_knowingly`: `fell_off` was elicited in turn 5, later than turn 1",)
+    assert failure(exam, "no scripted agent met `booked_knowingly`") == told
     assert failure(exam, "every scripted agent met `sent_away`") == ()
 
 

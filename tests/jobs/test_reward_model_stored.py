@@ -150,7 +150,7 @@ def test_scenarios_with_a_composite_of_their_own_are_known() -> None:
     for name, reward in ((("front-desk", "lost-key"), own), (("bike-shop", "flat-tyre"), plain)):
         secrets = sealed[name].secrets.model_copy(update={"reward": reward})
         sealed[name] = replace(sealed[name], secrets=secrets)
-    assert composed_scenarios(Vault(sealed)) == {("front-desk", "lost-key")}
+    assert composed_scenarios(Vault({names: (each,) for names, each in sealed.items()})) == {("front-desk", "lost-key")}
 
 
 def test_a_lab_without_rows_is_told_who_has_some() -> None:

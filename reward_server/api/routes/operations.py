@@ -43,7 +43,7 @@ async def readyz(request: Request) -> Body:
     dependencies = await services_of(request).readiness.look()
     missing = [FieldProblem((name,), state) for name, state in dependencies.items() if state != OK and name != REDIS]
     if missing:
-        raise NotReady(missing)
+        raise NotReady(missing=missing)
     return answer(request, {"status": "ok", "dependencies": dict(dependencies)})
 
 
