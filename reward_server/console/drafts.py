@@ -10,11 +10,12 @@ from pathlib import Path
 
 from reward_server.console.forms import Form
 from reward_server.errors import FieldProblem, InvalidRequest, LabsError
-from scenarios.own import FILE, write_files
+from scenarios.own import write_files
 from scenarios.template import begin, begin_rubric
 from scenarios.yamlfile import FileFinding
 
 CARD = "collection.yaml"
+FILE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\.(rubric|agents|background|turns|logs|variants))?\.(yaml|jsonl)")
 _AT_A_LINE = re.compile(r"(?P<file>[\w.-]+):(?P<line>\d+): (?P<message>.*)", re.DOTALL)
 
 

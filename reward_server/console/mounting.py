@@ -22,6 +22,7 @@ from reward_server.console.pages import (
     scenario_files,
     training,
     webhooks,
+    wrong_turns,
 )
 
 MODULES = (
@@ -29,6 +30,7 @@ MODULES = (
     authoring,
     own_scenarios,
     scenario_files,
+    wrong_turns,
     reading,
     charts,
     labelling,

@@ -1,6 +1,6 @@
 """Scenario files on disk, as whoever runs a server without keys edits them: those below the folder that is served.
 
-Only files that are there already are written, and never the packaged ones.
+Only files that are there already are written, but for those of labelled turns, and never the packaged ones.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from reward_server.console.drafts import FILE
 from reward_server.console.visit import Visit
 from reward_server.errors import CollectionNotFound, Conflict, InvalidRequest, NotFound
 from scenarios.library import load_sound
 from scenarios.lint import COLLECTIONS
-from scenarios.own import FILE, SLUG, write_files
+from scenarios.own import SLUG
 from scenarios.yamlfile import FileFinding
 
 CHANGED = "The file on disk is another one by now. Your text is below: compare it with the file, then save again."
@@ -52,6 +53,10 @@ class ScenarioFolder:
         """
         await asyncio.to_thread(self._save, collection, name, text, was)
 
+    async def append(self, collection: str, name: str, line: str) -> None:
+        """Put a line at the end of a file of the collection, which begins with it if it is not there."""
+        await asyncio.to_thread(self._append, collection, name, line)
+
     def _collections(self) -> list[str]:
         return [each.name for each in sorted(self.root.iterdir()) if self._place(each.name) is not None]
 
@@ -70,6 +75,14 @@ class ScenarioFolder:
         if files[name] != was:
             raise Conflict(CHANGED)
         write(self.root / collection / name, text)
+
+    def _append(self, collection: str, name: str, line: str) -> None:
+        files, path = self._files(collection), self.root / collection / name
+        if name not in files and os.path.lexists(path):
+            raise NotFound("A link is in the place of the file, and links are not followed.")
+        text = files.get(name, "")
+        with path.open("a", encoding="utf-8") as stream:
+            stream.write(("" if not text or text.endswith("\n") else "\n") + line + "\n")
 
     def _place(self, collection: str) -> Path | None:
         """The folder of a collection; a link leads elsewhere, and counts for nothing."""
@@ -111,5 +124,8 @@ def _is_plain(path: Path) -> bool:
 
 def _findings(collection: str, files: dict[str, str]) -> list[FileFinding]:
     with tempfile.TemporaryDirectory() as place:
-        write_files(Path(place), collection, files)
+        folder = Path(place) / collection
+        folder.mkdir()
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
         return load_sound(Path(place), [collection])[1]

@@ -61,7 +61,9 @@ async def findings(visit: Visit, collection: str) -> Response:
 @pages.change("/author/files/{collection}/try", like=api.push_scenarios)
 async def bring(visit: Visit, collection: str) -> Response:
     """Have the files as they are on disk checked, and in use beside what the server loaded: as an own collection."""
-    files = await _folder(visit).files(collection)
+    kept = await _folder(visit).files(collection)
+    # Own collections have no variants.
+    files = {name: text for name, text in kept.items() if not name.endswith(".variants.yaml")}
     wanted = validate(PushRequest, {"collection": collection, "files": files})
     made = await visit.services.own_scenarios.push(visit.lab, wanted)
     job = f"?job={made['job_id']}" if "job_id" in made else ""
