@@ -13,17 +13,14 @@ from trainer_client.wire.base import (
     Observation,
     RequestModel,
     ResponseModel,
-    Reward,
     SlugField,
-    TerminalReason,
 )
 from trainer_client.wire.episodes import (
     CreateEpisodeRequest,
     EpisodeConfig,
     PublicCard,
     ToolDefinition,
-    ToolError,
-    ToolResult,
+    TurnOutcome,
 )
 from trainer_client.wire.reward import RewardConfig
 
@@ -74,24 +71,11 @@ class BatchTurnsRequest(RequestModel):
     items: Annotated[list[TurnItem], Field(min_length=1, max_length=MAX_BATCH_ITEMS)]
 
 
-class PlayedTurn(ResponseModel):
+class PlayedTurn(TurnOutcome):
     """A turn that was answered."""
 
     episode_id: str
     status: Literal["success"] = "success"
-    turn: Annotated[int, Field(ge=1, le=MAX_TURNS)]
-    observation: Observation
-    reward: Reward
-    reward_delta: float
-    scores: dict[str, Reward] | None = None
-    score_breakdown: dict[str, str] | None = None
-    capped_by: list[str] | None = None
-    scoring_version: str | None = None
-    tool_results: list[ToolResult] | None = None
-    tool_errors: list[ToolError] | None = None
-    turns_left: Annotated[int, Field(ge=0, le=MAX_TURNS)] | None = None
-    episode_complete: bool
-    terminal_reason: TerminalReason | None = None
 
 
 class FailedTurn(ResponseModel):

@@ -105,8 +105,8 @@ class TurnRequest(RequestModel):
     terminate: Annotated[bool, Field(strict=True)] = False
 
 
-class TurnResponse(ResponseModel):
-    """Answer of POST /episodes/{id}/turns."""
+class TurnOutcome(ResponseModel):
+    """The outcome of a turn, whichever call played it."""
 
     turn: Annotated[int, Field(ge=1, le=MAX_TURNS)]
     observation: Observation
@@ -124,6 +124,11 @@ class TurnResponse(ResponseModel):
     """How many turns the episode still allows: 0 once it is complete. Older servers do not send it."""
     episode_complete: bool
     terminal_reason: TerminalReason | None = None
+
+
+class TurnResponse(TurnOutcome):
+    """Answer of POST /episodes/{id}/turns."""
+
     request_id: str
 
 
