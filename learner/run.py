@@ -42,7 +42,7 @@ from learner.rollout import SAMPLING_RULES, BatchCollector, RolloutCollector, Ro
 from learner.single_turn import PromptSource, SingleTurn, read_prompts
 from learner.split import split
 from learner.trackers import open_trackers
-from learner.update import Updater
+from learner.update import Updater, UpdateSettings
 from learner.warmup import load_script
 from trainer_client import AsyncLabsClient
 from trainer_client.chat.tokens import Renderer
@@ -235,7 +235,7 @@ def open_run(config: Config, folder: Path, say: Say, now: Now = silent, plugins:
     if ranks.world > 1 and config.parallel.kind != "replicate":
         from learner.spread import spread
 
-        spread(run)
+        run.whole = spread(config, run.updater, run.policy, run.reference, run.critic)
     if config.model.compile:
         from learner.compiled import check_compiled, compile_layers
 
@@ -310,7 +310,7 @@ def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any, ranks: R
     policy = policy_of(config, model, tokenizer, renderer)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=config.optim.learning_rate, weight_decay=config.optim.weight_decay)
-    settings = config.update_settings()
+    settings = _update_settings(config)
     reference = None
     if settings.objective.needs_reference or config.model.reference:
         reference = reference_of(config, folder, policy, tokenizer, renderer)
@@ -347,4 +347,20 @@ def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any, ranks: R
         step=0,
         critic=critic,
         waves=config.rollout.waves or (TINY_WAVES if config.model.path is None else 1),
+    )
+
+
+def _update_settings(config: Config) -> UpdateSettings:
+    """As the updater takes them."""
+    return UpdateSettings(
+        objective=config.objective(),
+        entropy=config.algorithm.entropy,
+        turn_limit=config.model.max_tokens,
+        dimensions=config.algorithm.dimensions,
+        non_finite=config.optim.non_finite,
+        max_mismatch_kl=config.optim.max_mismatch_kl,
+        on_mismatch=config.optim.on_mismatch,
+        clip_norm=config.optim.clip_norm,
+        minibatches=config.optim.minibatches,
+        micro_tokens=config.optim.micro_tokens,
     )

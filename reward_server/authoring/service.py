@@ -42,18 +42,27 @@ class OwnScenarios:
             InvalidRequest: a file is not sound; says which, and what to do.
             Conflict: the lab has as many collections as it may have.
         """
-        if sum(map(len, request.files.values())) > MOST_CHARACTERS:
-            raise InvalidRequest(errors=[FieldProblem(("files",), f"More than {MOST_CHARACTERS:,} characters in all.")])
         digest = _digest(request.files)
-        brought, findings = await asyncio.to_thread(read_own, request.collection, lab.lab_id, request.files, digest)
-        if brought is None:
+        findings = await self.findings(lab, request)
+        if findings:
             raise InvalidRequest(errors=[FieldProblem(("files",), each) for each in findings])
-        problem = self._shelf.problem(brought)
-        if problem:
-            raise InvalidRequest(errors=[FieldProblem(("files",), f"A scenario {problem}")])
         row, fresh = await self._keep(lab, request, digest)
         job = await self._submit(lab, row.slug, row.version) if fresh else None
         return document(row) | ({} if job is None else {"job_id": job})
+
+    async def findings(self, lab: Lab, request: PushRequest) -> list[str]:
+        """What a push of these files would be refused for; nothing is kept."""
+        if sum(map(len, request.files.values())) > MOST_CHARACTERS:
+            return [f"More than {MOST_CHARACTERS:,} characters in all."]
+        digest = _digest(request.files)
+        brought, findings = await asyncio.to_thread(read_own, request.collection, lab.lab_id, request.files, digest)
+        problem = None if brought is None else self._shelf.problem(brought)
+        return [f"A scenario {problem}"] if problem else findings
+
+    async def versions(self, lab: Lab, collection: str) -> list[OwnCollectionRow]:
+        """The versions of a collection that are kept, the newest first."""
+        async with self._store.reading() as unit:
+            return await unit.own_collections.of(lab.lab_id, collection.removesuffix(f"@{lab.lab_id}"))
 
     async def all(self, lab: Lab) -> list[OwnCollectionRow]:
         """The newest version of each collection."""

@@ -15,14 +15,33 @@ from reward_server.console.pages import (
     labelling,
     models,
     operating,
+    own_scenarios,
     play,
     ranking,
     reading,
+    scenario_files,
     training,
     webhooks,
+    wrong_turns,
 )
 
-MODULES = (play, authoring, reading, charts, labelling, ranking, jobs, training, models, webhooks, operating, entrance)
+MODULES = (
+    play,
+    authoring,
+    own_scenarios,
+    scenario_files,
+    wrong_turns,
+    reading,
+    charts,
+    labelling,
+    ranking,
+    jobs,
+    training,
+    models,
+    webhooks,
+    operating,
+    entrance,
+)
 
 
 def routes() -> Iterator[BaseRoute]:

@@ -14,6 +14,7 @@ from reward_server.api.routes import (
     jobs,
     keys,
     labs,
+    own_scenarios,
     preferences,
     reward_models,
     training_runs,
@@ -49,6 +50,9 @@ def _entry(name: str, path: str, like: Callable[..., Any], *also: str) -> MenuEn
 
 GROUPS = (
     MenuGroup("Play", (_entry("Try it", "/console", episodes.create_episode, "/console/scenarios", "/console/play"),)),
+    MenuGroup(
+        "Author", (_entry("Own scenarios", "/console/author", own_scenarios.list_own_scenarios, "/console/author"),)
+    ),
     MenuGroup(
         "Read",
         (

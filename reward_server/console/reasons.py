@@ -46,7 +46,8 @@ async def reasons_of(
     visit: Visit, body: Json, messages: Sequence[Json], agent_role: str, config: Json | None
 ) -> Reasons:
     """The reasons of an episode or an evaluation that this visitor was given."""
-    if not visit.sees_why or not any(each["role"] == agent_role for each in messages):
+    is_author = visit.wrote(body["collection_slug"])
+    if not (visit.sees_why or is_author) or not any(each["role"] == agent_role for each in messages):
         return NO_REASONS
     try:
         insight = await visit.services.insights.of(
@@ -56,7 +57,7 @@ async def reasons_of(
             cast(Role, agent_role),
             config,
             lab_id=visit.lab.lab_id,
-            named=visit.is_open,
+            named=is_author,
         )
     except LabsError as error:
         return Reasons(None, error.message)

@@ -11,9 +11,11 @@ from reward_server.api.context import Services, admitted, services_of
 from reward_server.api.credentials import Credentials
 from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
 from reward_server.auth.pepper import pepper_of
+from reward_server.auth.scopes import Scope
 from reward_server.console.forms import Form, form_of
 from reward_server.console.session import COOKIE, BrowserSession, Sessions
 from reward_server.errors import Forbidden
+from scenarios.own import owner_of
 
 _STATE = "console_sessions"
 TOKEN_FIELD = "token"  # noqa: S105 (the name of a field)
@@ -46,6 +48,14 @@ class Visit:
         A key with full scores may. Without keys, who asks is who runs the server and has the scenarios on disk.
         """
         return self.lab.full_scores or self.is_open
+
+    def wrote(self, collection: str) -> bool:
+        """True if this visitor is an author of the collection, and so may read its private half.
+
+        Of the lab's own collections, a key for authors is; of all others, who runs the server without keys.
+        """
+        owner = owner_of(collection)
+        return self.is_open if owner is None else owner == self.lab.lab_id and Scope.AUTHOR in self.lab.scopes
 
     @property
     def is_partial(self) -> bool:

@@ -15,10 +15,11 @@ from reward_server.clock import Clock
 from reward_server.errors import ComparisonNotFound
 from reward_server.ids import IdPrefix, is_id, new_preference_id
 from reward_server.preferences import documents
-from reward_server.preferences.agreement import agreement
+from reward_server.preferences.agreement import agreement, by_margin
 from reward_server.preferences.export import Export, Query
 from reward_server.preferences.formats import Format
 from reward_server.preferences.pairs import Source
+from reward_server.reward_models.reliability import Bin
 from reward_server.store.records import ComparisonRow, PageEnd, PreferenceRow
 from reward_server.store.store import Store
 from reward_server.transcripts.transcript import Transcript
@@ -81,10 +82,17 @@ class PreferenceService:
 
     async def agreement(self, lab: Lab, collection: str | None) -> Body:
         """The agreement of rewards with the lab's people; of the newest labels, at most `MOST_LABELS`."""
+        return await asyncio.to_thread(agreement, await self._labels(lab, collection))
+
+    async def agreement_by_margin(self, lab: Lab, collection: str | None) -> tuple[Body, Sequence[Bin]]:
+        """The same, and how often the rewards agree with people by how far apart they are."""
+        rows = await self._labels(lab, collection)
+        return await asyncio.to_thread(lambda: (agreement(rows), by_margin(rows)))
+
+    async def _labels(self, lab: Lab, collection: str | None) -> Sequence[PreferenceRow]:
         wanted = self._collections(lab, collection)
         async with self._store.reading() as unit:
-            rows = await unit.preferences.page(lab.lab_id, MOST_LABELS, collections=wanted)
-        return await asyncio.to_thread(agreement, rows)
+            return await unit.preferences.page(lab.lab_id, MOST_LABELS, collections=wanted)
 
     def export(
         self,

@@ -53,6 +53,7 @@ async def begin(visit: Visit, collection: str, scenario: str) -> Response:
         "seed": form.whole("seed"),
         "persona_slug": form.line("persona") or None,
         "max_turns": form.whole("max_turns"),
+        "split": form.line("split") or None,
         "metadata": {"from": "console"},
     }
     config = {name: value for name, value in chosen.items() if value is not None}
@@ -95,6 +96,11 @@ def place_of(visit: Visit, collection: str, scenario: str) -> snippets.SnippetTa
     return snippets.SnippetTarget(url, collection, scenario, needs_key=not visit.is_open)
 
 
+def episode_of_author(visit: Visit, body: Json) -> str:
+    """The episode whose turns this visitor may label, as the author of its scenario; empty for others."""
+    return str(body.get("episode_id", "")) if visit.wrote(body["collection_slug"]) else ""
+
+
 async def _after(visit: Visit, episode_id: str) -> Response:
     """The conversation anew: the part of the page that changed, or all of it for a browser without scripts."""
     if not visit.is_partial:
@@ -112,6 +118,7 @@ async def _shown(visit: Visit, body: Json) -> Response:
         talk=await conversation.of_episode(visit, body),
         tools=[(tool, tool_forms.fields_of(tool)) for tool in found.card.tools],
         once=new_token(),
+        wrong_of=episode_of_author(visit, body),
     )
 
 

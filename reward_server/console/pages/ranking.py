@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import Response
@@ -17,6 +18,7 @@ from reward_server.console import queries, view
 from reward_server.console.routing import Pages
 from reward_server.console.visit import Visit
 from reward_server.preferences.pairs import Source
+from reward_server.reward_models.reliability import Bin
 
 pages = Pages()
 
@@ -43,12 +45,25 @@ async def agreement(visit: Visit) -> Response:
     """The page on how often rewards agree with people, and where they do not."""
     services, lab = visit.services, visit.lab
     listed = await services.preferences.page(lab, limit=100, after=None, collection=None, source=Source.LABEL)
-    apart = [each for each in listed.bodies if _disagrees(each)]
+    # What a reward was most sure of, and people were not, is read first.
+    apart = sorted(filter(_disagrees, listed.bodies), key=lambda each: -abs(each["reward_a"] - each["reward_b"]))
     drift = []
     if not lab.scopes.isdisjoint(access_of(drift_api.read_drift).scopes):
         drift = await services.drift.of(lab, None)
-    found = await services.preferences.agreement(lab, None)
-    return view.page(visit, "agreement.html", found=found, apart=apart, drift=drift)
+    found, bins = await services.preferences.agreement_by_margin(lab, None)
+    return view.page(visit, "agreement.html", found=found, apart=apart, drift=drift, curve=curve(bins))
+
+
+def curve(bins: Sequence[Bin]) -> dict[str, object] | None:
+    """The agreement with people by the distance of the rewards, beside that of a coin; None of too few labels."""
+    if not bins:
+        return None
+    lines = [
+        {"name": "people prefer the higher reward", "values": [round(each.observed, 4) for each in bins]},
+        {"name": "a coin", "values": [0.5] * len(bins)},
+    ]
+    x = [round(each.predicted, 4) for each in bins]
+    return {"kind": "line", "x": x, "lines": lines, "unit": "distance of the two rewards"}
 
 
 def _disagrees(label: dict[str, object]) -> bool:

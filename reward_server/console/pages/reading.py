@@ -15,7 +15,7 @@ from reward_server.api.routes import episodes as api
 from reward_server.api.routes import evaluate as evaluations_api
 from reward_server.console import conversation, queries, reasons, snippets, view
 from reward_server.console.conversation import ConversationView
-from reward_server.console.pages.play import place_of
+from reward_server.console.pages.play import episode_of_author, place_of
 from reward_server.console.reasons import NO_REASONS, Reasons
 from reward_server.console.routing import Pages
 from reward_server.console.visit import Visit
@@ -192,6 +192,7 @@ async def _read(visit: Visit, shown: StoredConversation) -> Response:
         marked=lambda text, party, turn: reasons.marked(text, why.quotes.get((party, turn), ())),
         newer=newer,
         older=older,
+        wrong_of=episode_of_author(visit, shown.body),
     )
 
 

@@ -1,4 +1,4 @@
-/* What pages do in the browser: theme, menu, search, tabs, copying, forms of tools, keys. No page is built here. */
+/* What pages do in the browser: theme, menu, search, tabs, copying, forms of tools, the editor, keys. No page is built here. */
 "use strict";
 (() => {
   const find = (selector, root = document) => root.querySelector(selector);
@@ -114,9 +114,34 @@
     else if ((part = on("[data-copy-tab]"))) copy(part, find("[role=tabpanel]:not([hidden])", part.closest("[data-tabs]")).textContent);
     else if ((part = on("[data-copy]"))) copy(part, find(part.dataset.copy).textContent);
     else if ((part = on("[data-print]"))) print();
+    else if ((part = on("[data-line]"))) goTo(Number(part.dataset.line));
+  }
+
+  /* The editor: numbers beside the lines, those with a finding marked; a finding leads to its line. */
+  function number(area) {
+    const bad = new Set(every("[data-line]").map((each) => each.dataset.line));
+    const column = find(".gutter", area.parentElement);
+    const lines = area.value.split("\n").map((_, i) => {
+      const mark = document.createElement("span");
+      mark.textContent = i + 1;
+      if (bad.has(String(i + 1))) mark.className = "bad";
+      return mark;
+    });
+    column.replaceChildren(...lines);
+    column.scrollTop = area.scrollTop;
+  }
+
+  function goTo(line) {
+    const area = find("[data-editor]");
+    const lines = area.value.split("\n");
+    const start = lines.slice(0, line - 1).reduce((sum, each) => sum + each.length + 1, 0);
+    area.focus();
+    area.setSelectionRange(start, start + (lines[line - 1] || "").length);
+    area.scrollTop = Math.max(0, area.scrollHeight * ((line - 5) / lines.length));
   }
 
   function arrived(root) {
+    for (const area of every("[data-editor]")) number(area);
     LabsPlots.all(document);
     for (const part of every("[data-scroll-end]", root)) part.scrollTop = part.scrollHeight;
     const said = every(".talk .said", root);
@@ -129,7 +154,13 @@
 
   document.addEventListener("click", clicked);
   document.addEventListener("keydown", pressed);
-  document.addEventListener("input", (event) => { if (event.target.matches("[data-search]")) search(event.target); });
+  document.addEventListener("input", (event) => {
+    if (event.target.matches("[data-search]")) search(event.target);
+    if (event.target.matches("[data-editor]")) number(event.target);
+  });
+  document.addEventListener("scroll", (event) => {
+    if (event.target.matches?.("[data-editor]")) find(".gutter", event.target.parentElement).scrollTop = event.target.scrollTop;
+  }, true);
   document.addEventListener("change", (event) => {
     if (event.target.matches("[data-shows]")) showOf(event.target);
     if (event.target.matches("[data-submits]")) event.target.form.requestSubmit();
