@@ -38,6 +38,7 @@ class PreferenceCalls:
         agent_role: Role = "assistant",
         margin: float | None = None,
         labeller: str | None = None,
+        note: str | None = None,
         idempotency_key: str | None = None,
     ) -> Call[PreferenceResponse]:
         """Keep what a person says: of a stored comparison, or of two conversations that come along."""
@@ -53,6 +54,7 @@ class PreferenceCalls:
             agent_role=agent_role,
             margin=margin,
             labeller=labeller,
+            note=note,
         )
         return post("/preferences", request, PreferenceResponse, idempotency_key)
 

@@ -326,6 +326,7 @@ PREFERENCE_REQUEST: Example = {
     "comparison_id": "cmp_z4wxv6tn3bjr8fhya7d2m5qk",
     "winner": "a",
     "labeller": "rater-7",
+    "note": "A asks what happened before it advises.",
 }
 _PREFERENCE: Example = {
     "id": "pref_k3vmqz5x7yd2w4tnb6rjafh2",
@@ -334,6 +335,7 @@ _PREFERENCE: Example = {
     "scenario_slug": "tired-and-dizzy",
     "winner": "a",
     "labeller": "rater-7",
+    "note": "A asks what happened before it advises.",
     "comparison_id": "cmp_z4wxv6tn3bjr8fhya7d2m5qk",
     "reward_a": 0.375,
     "reward_b": 0.05,

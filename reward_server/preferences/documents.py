@@ -13,7 +13,7 @@ Body = dict[str, Any]
 
 def label(row: PreferenceRow) -> Body:
     """The document of a label."""
-    told = {"margin": row.margin, "labeller": row.labeller, "comparison_id": row.comparison_id}
+    told = {"margin": row.margin, "labeller": row.labeller, "note": row.note, "comparison_id": row.comparison_id}
     return _preference(row.preference_id, Source.LABEL, row, told)
 
 

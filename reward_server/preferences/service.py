@@ -54,9 +54,9 @@ class PreferenceService:
             ComparisonNotFound: there is no such comparison of this lab.
         """
         work = partial(self._add, lab, request)
-        return await self._idempotency.answer(
-            lab, key, lambda: ("preference", request.model_dump()), work, outlives=False
-        )
+        # Without a note the fingerprint is as before there were notes: a retry across an upgrade finds its answer.
+        told = request.model_dump(exclude=None if request.note else {"note"})
+        return await self._idempotency.answer(lab, key, lambda: ("preference", told), work, outlives=False)
 
     async def page(
         self, lab: Lab, *, limit: int, after: PageEnd | None, collection: str | None, source: Source | None
@@ -159,6 +159,7 @@ class PreferenceService:
             messages_a=compared.messages_a,
             messages_b=compared.messages_b,
             created_at=self._clock.now(),
+            note=request.note,
         )
 
     def _of_pair(self, lab: Lab, request: PreferenceRequest) -> PreferenceRow:
@@ -183,6 +184,7 @@ class PreferenceService:
             messages_a=_stored(sides[0]),
             messages_b=_stored(sides[1]),
             created_at=self._clock.now(),
+            note=request.note,
         )
 
 

@@ -235,6 +235,8 @@ class PreferenceRow:
     messages_a: list[JsonObject] = field(repr=False)
     messages_b: list[JsonObject] = field(repr=False)
     created_at: datetime
+    note: str | None = field(default=None, repr=False)
+    """Why, in the person's words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

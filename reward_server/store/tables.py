@@ -244,6 +244,7 @@ class PreferenceTable(TableBase, table=True):
     messages_a: list[dict[str, Any]] = _json()
     messages_b: list[dict[str, Any]] = _json()
     created_at: datetime = _moment()
+    note: str | None = Field(sa_column=Column(Text(), nullable=True))
 
 
 class AnswerTable(TableBase, table=True):

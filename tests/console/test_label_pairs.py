@@ -32,9 +32,9 @@ async def begin(browser: Browser, person: str) -> str:
     return (await browser.get("/label")).text
 
 
-async def give(browser: Browser, page: str, choice: str) -> str:
+async def give(browser: Browser, page: str, choice: str, note: str = "") -> str:
     pair, token = field(page, "pair"), field(page, "token")
-    sent = await browser.post("/label", token, pair=pair, choice=choice)
+    sent = await browser.post("/label", token, pair=pair, choice=choice, note=note)
     assert sent.status_code == 303, sent.text
     return (await browser.get("/label")).text
 
@@ -48,13 +48,18 @@ async def test_a_label_is_kept_as_the_pair_was_shown(house: House) -> None:
         assert "ep_" not in page.partition("<main")[2]
         assert "earned" not in page
         first = "a" if page.index("How did it happen?") < page.index("I like soup") else "b"
-        page = await give(browser, page, first)
+        page = await give(browser, page, first, "It <b>asks</b> first.\r\nAnd kindly.")
         assert "Nothing left to label" in page
         [label] = (await labs.ok("GET", "/preferences?source=label"))["data"]
         better = label[f"response_{label['winner']}"]["messages"]
         assert "How did it happen?" in better[1]["content"]
         assert label["winner"] == first
         assert label["labeller"] == "rater-1"
+        assert label["note"] == "It <b>asks</b> first.\nAnd kindly."
+        shown = (await browser.get(f"/labels/{label['id']}")).text
+        assert "It &lt;b&gt;asks&lt;/b&gt; first." in shown
+        export = await labs.http.get("/api/v1/preferences/export?source=label")
+        assert "kindly" not in export.text
 
 
 async def test_a_page_that_is_sent_twice_is_one_label(house: House) -> None:

@@ -57,6 +57,8 @@ def test_two_people_a_restart_and_the_export(browser: Browser, tmp_path: Path) -
         assert hello(one.page) != hello(two.page)
         assert one.page.locator(".earned").count() == 0
         first = hello(one.page)
+        one.page.get_by_label("Note").fill("a b t: words, no keys")
+        one.page.keyboard.press("Escape")
         one.page.keyboard.press(the_better(one.page))
         one.page.wait_for_function("text => !document.body.innerText.includes(text)", arg=first)
         assert "1 labelled by rater-1" in one.page.inner_text("main")
@@ -81,9 +83,11 @@ def test_two_people_a_restart_and_the_export(browser: Browser, tmp_path: Path) -
         assert len(lines) == 2
         assert {line["chosen"][0]["content"] for line in lines} == {TALKS[0]}
         assert {line["provenance"]["labeller"] for line in lines} == {"rater-1", "rater-2"}
-        with httpx2.Client(headers={"Authorization": f"Bearer {key}"}) as http:
+        headers = {"Authorization": f"Bearer {key}"}
+        with httpx2.Client(headers=headers) as http:
             by_api = http.get(f"{server.url}/api/v1/preferences/export?source=label&format=trl").text.splitlines()
         assert by_api == exported
+        assert "words, no keys" in again.request.get(f"{server.url}/api/v1/preferences", headers=headers).text()
 
 
 def test_skip_and_nothing_left(browser: Browser, tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ class PreferenceRequest(RequestModel):
     """How much better, where the person says so."""
     labeller: Annotated[str, StringConstraints(min_length=1, max_length=128)] | None = None
     """A name for who says it; use one that is nobody's own."""
+    note: Annotated[str, StringConstraints(min_length=1, max_length=2000)] | None = None
+    """Why, in the person's words; in no export for training."""
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
@@ -59,6 +61,7 @@ class PreferenceSummary(ResponseModel):
     winner: Winner
     margin: Reward | None = None
     labeller: str | None = None
+    note: str | None = None
     comparison_id: str | None = None
     reward_a: Reward | None = None
     reward_b: Reward | None = None

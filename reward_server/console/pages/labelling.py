@@ -80,7 +80,9 @@ async def give(visit: Visit) -> Response:
     pair = await pairs.found_again(visit, tuple(carried["source"]))
     if pair is None:
         raise NotFound("This pair is not there any more.")
-    wanted = validate(PreferenceRequest, _request(pair, choice, person, swapped=carried["swapped"]))
+    note = form.line("note").replace("\r\n", "\n")
+    told = _request(pair, choice, person, swapped=carried["swapped"]) | ({"note": note} if note else {})
+    wanted = validate(PreferenceRequest, told)
     weight_of_all(side.messages for side in (wanted.response_a, wanted.response_b) if side)
     # Two clicks, or a page that is sent again, are one label.
     once = f"console/{carried['key']}/{person}"[:255] if person.isascii() and person.isprintable() else None
