@@ -26,7 +26,7 @@ from reward_server.store.migrate import migrate
 from reward_server.store.store import Store
 
 ROOT = Path(__file__).resolve().parent.parent
-START_S = 120.0
+START_S = 240.0
 UNLIMITED = 100_000
 """Requests a minute of keys made here."""
 

@@ -8,6 +8,7 @@ one that is not heard as rude costs nothing.
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 
@@ -21,6 +22,7 @@ SENTENCES = Path(__file__).with_name("tone.json")
 
 def main() -> None:
     """Print how many sentences of each tone are heard as rude, and which are heard the wrong way."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     library = load_scenarios(None)
     case = library.vault.open(*library.vault.names()[0]).case
     reader = local_reader()

@@ -7,13 +7,10 @@ single tokens differ by .15. A temperature of .9 for 1 makes .07 of it, position
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
-
-if TYPE_CHECKING:
-    from learner.model import Policy
 
 LARGEST = 1e-3
 """In float32, of any token; rounding makes a thousandth of it."""
@@ -21,22 +18,30 @@ MEAN = 0.04
 """In 16 bits, over the tokens."""
 
 
-def is_coarse(policy: Policy) -> bool:
+class Computing(Protocol):
+    """What computes log-probabilities."""
+
+    model: Any
+    autocast: torch.dtype | None
+    """What matrix products are computed in; None: the model's own dtype."""
+
+
+def is_coarse(policy: Computing) -> bool:
     """True if the policy computes in 16 bits."""
     return policy.autocast is not None or policy.model.dtype in (torch.bfloat16, torch.float16)
 
 
-def difference(policy: Policy, one: Tensor, other: Tensor) -> float:
+def difference(policy: Computing, one: Tensor, other: Tensor) -> float:
     """Between the log-probabilities of the same tokens: the largest one, or in 16 bits the mean."""
     apart = (one.detach().float().cpu() - other.detach().float().cpu()).abs()
     return float(apart.mean() if is_coarse(policy) else apart.max())
 
 
-def allowed(policy: Policy) -> float:
+def allowed(policy: Computing) -> float:
     """The largest difference that rounding explains."""
     return MEAN if is_coarse(policy) else LARGEST
 
 
-def described(policy: Policy, found: float) -> str:
+def described(policy: Computing, found: float) -> str:
     """`at most 1.0e-06` or `1.4e-02 on average`."""
     return f"{found:.1e} on average" if is_coarse(policy) else f"at most {found:.1e}"

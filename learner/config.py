@@ -40,10 +40,6 @@ from learner.sections import (
 )
 from learner.suggestions import nearest
 
-if typing.TYPE_CHECKING:
-    from learner.update import UpdateSettings
-
-
 MOST_TURNS = 50
 """What the server allows at most; longer than any scenario is."""
 GIVEN_RATE, GIVEN_ADAPTER_RATE, GIVEN_MAX_TOKENS = 1e-6, 1e-5, 256
@@ -97,23 +93,6 @@ class Config(BaseModel):
             # A ratio to the sampler itself (`dppo`) has that weight in it.
             row = dataclasses.replace(row, correction="token_truncate")
         return row
-
-    def update_settings(self) -> UpdateSettings:
-        """As the updater takes them."""
-        from learner.update import UpdateSettings
-
-        return UpdateSettings(
-            objective=self.objective(),
-            entropy=self.algorithm.entropy,
-            turn_limit=self.model.max_tokens,
-            dimensions=self.algorithm.dimensions,
-            non_finite=self.optim.non_finite,
-            max_mismatch_kl=self.optim.max_mismatch_kl,
-            on_mismatch=self.optim.on_mismatch,
-            clip_norm=self.optim.clip_norm,
-            minibatches=self.optim.minibatches,
-            micro_tokens=self.optim.micro_tokens,
-        )
 
     @property
     def narrows_frozen(self) -> bool:

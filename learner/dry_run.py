@@ -43,4 +43,6 @@ def dry_run(config: Config, url: str | None, say: Say, now: Now = silent) -> boo
 async def _play(run: runs.Run, url: str | None, say: Say, now: Now) -> Collected:
     async with AsyncLabsClient(url) as client:
         stages = await open_stages(run.config, client, run.retry_policy(say))
+        if (told := stages.told()) is not None:
+            say(told)
         return await run.rollouts(client, stages.of(0), say).collect([1], 2, (0,), now)

@@ -21,9 +21,10 @@ from learner.failures import told
 from learner.generate.hf import HfGenerator
 from learner.models import check_device
 from learner.rollout import RolloutStage
+from learner.sections import WantedSplit
 from learner.seeds import FIRST_HELD_OUT_SEED
 from learner.serving import COLDEST
-from learner.stages import resolve_stages
+from learner.stages import Stages, resolve_stages
 from learner.stored import StoredPolicy, open_stored
 from learner.transcripts import Record
 from trainer_client import AsyncLabsClient, Rollout, Rollouts, play_async
@@ -31,6 +32,8 @@ from trainer_client.agent import ChatMessage
 from trainer_client.chat.tools import for_template
 from trainer_client.wire import CreateEpisodeResponse, Message
 
+ALL_VARIANTS = "none"
+"""For `split`: whatever split a variant is of."""
 AS_SCENARIO = 0
 """For `max_turns`: as many as the scenario allows."""
 DEFAULT_SCENARIO = "clinical-intake/tired-and-dizzy"
@@ -52,6 +55,8 @@ class EvaluationOptions:
     url: str | None = None
     system: str | None = None
     """System prompt: `card`, `none` or a text. Else the card."""
+    split: str | None = None
+    """Variants: `train`, `eval` or `ALL_VARIANTS`. Else `eval` where a scenario has that split."""
     device: str | None = None
     """Where a policy of this machine samples. Else the CPU."""
     transcripts: bool = False
@@ -70,6 +75,7 @@ class EvaluationSetting:
     """None: the endpoint's own limit."""
     system: str
     rewards: Mapping[str, Any]
+    split: WantedSplit
 
     def text(self) -> str:
         """In one line."""
@@ -77,9 +83,10 @@ class EvaluationSetting:
         tokens = "" if self.max_tokens is None else f" of at most {self.max_tokens} tokens"
         system = {"card": "the scenario's card", "none": "none"}.get(self.system, "a text of its own")
         rewards = "; the run's reward_config" if self.rewards else ""
+        variants = "" if self.split == "auto" else f"; variants: {self.split or 'all'}"
         return (
             f"{', '.join(self.scenarios)}: temperature {self.temperature:g}, {turns}{tokens}, system prompt:"
-            f" {system}{rewards}"
+            f" {system}{rewards}{variants}"
         )
 
 
@@ -128,7 +135,20 @@ def setting_of(asked: EvaluationOptions, stored: StoredPolicy | None) -> Evaluat
         max_tokens=asked.max_tokens or (stored.max_tokens if stored else None),
         system=asked.system or (stored.system if stored else "card"),
         rewards=run.reward_config if run else {},
+        split=_split(asked.split, run.held_out_split if run else "auto"),
     )
+
+
+def _split(asked: str | None, otherwise: WantedSplit) -> WantedSplit:
+    if asked == ALL_VARIANTS:
+        return None
+    return otherwise if asked is None else "train" if asked == "train" else "eval"
+
+
+def _variants(stages: Sequence[RolloutStage]) -> list[str]:
+    """A line on the splits that were played, where there are some."""
+    told = Stages((), tuple(stages)).told()
+    return [] if told is None else [told]
 
 
 def _told(stored: StoredPolicy, chosen: EvaluationSetting, *, from_file: bool) -> list[str]:
@@ -160,11 +180,14 @@ def measure_stored(path: str, which: str, asked: EvaluationOptions) -> Evaluatio
     check_device(device, "--device")
     stored.model.to(device)
     policy = stored.policy(max(chosen.temperature, COLDEST))
+    from_file = stored.played is not None and _learned_from_file(Path(path))
     generator = HfGenerator(policy, max_tokens=chosen.max_tokens or stored.max_tokens)
 
     async def go() -> EvaluationResult:
         async with AsyncLabsClient(asked.url) as client:
-            stages = await resolve_stages(client, chosen.scenarios, chosen.max_turns, chosen.system, chosen.rewards)
+            stages = await resolve_stages(
+                client, chosen.scenarios, chosen.max_turns, chosen.system, chosen.rewards, split=chosen.split
+            )
             seeds, places = _seeds(stages, asked.episodes)
             rollouts = rollout.RolloutCollector(client, generator, stored.renderer, stages[0])
             found = await rollouts.collect(seeds, 1, (0,), stages=places)
@@ -172,7 +195,7 @@ def measure_stored(path: str, which: str, asked: EvaluationOptions) -> Evaluatio
         return _measured(
             [(each.reward, each.scores) for each in found.trajectories],
             [told(code, found.error_messages) for code in found.error_codes],
-            _told(stored, chosen, from_file=stored.played is not None and _learned_from_file(Path(path))),
+            [*_told(stored, chosen, from_file=from_file), *_variants(stages)],
             records,
         )
 
@@ -189,7 +212,7 @@ def measure_endpoint(address: str, model: str, asked: EvaluationOptions) -> Eval
             AsyncLabsClient(asked.url) as client,
             Endpoint(address, model, temperature=chosen.temperature, **limit) as endpoint,
         ):
-            stages = await resolve_stages(client, chosen.scenarios, chosen.max_turns, chosen.system)
+            stages = await resolve_stages(client, chosen.scenarios, chosen.max_turns, chosen.system, split=chosen.split)
             seeds, places = _seeds(stages, asked.episodes)
             results: list[Rollout] = []
             for stage in stages:
@@ -200,7 +223,7 @@ def measure_endpoint(address: str, model: str, asked: EvaluationOptions) -> Eval
         return _measured(
             [(each.reward, each.scores or {}) for each in results if each.ok],
             [f"{each.error.code} ({each.error.message})" for each in results if each.error is not None],
-            [f"{endpoint.base}: {chosen.text()}", *words],
+            [f"{endpoint.base}: {chosen.text()}", *_variants(stages), *words],
             [transcripts.of_rollout(each) for each in results],
         )
 
@@ -218,7 +241,14 @@ async def _played(client: AsyncLabsClient, endpoint: Endpoint, stage: RolloutSta
         return await endpoint.turn(messages, tools)
 
     return await play_async(
-        client, agent, stage.collection, stage.scenario, seeds=seeds, max_turns=stage.max_turns, system=system
+        client,
+        agent,
+        stage.collection,
+        stage.scenario,
+        seeds=seeds,
+        max_turns=stage.max_turns,
+        split=stage.split,
+        system=system,
     )
 
 

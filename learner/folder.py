@@ -14,7 +14,7 @@ from learner.metric_names import units
 
 _BESIDE = ("server", "run", "log", "generator", "parallel")
 """Sections that do not make the policy, but for `_PLAYED` of `server`, and the seed of `run`."""
-_PLAYED = ("collection", "scenario", "scenarios", "max_turns", "system", "reward_config")
+_PLAYED = ("collection", "scenario", "scenarios", "split", "max_turns", "system", "reward_config")
 _HANDLING = ("non_finite", "max_mismatch_kl", "on_mismatch")
 """Keys of `optim` that say what to do in trouble: a run that ended for one goes on with another."""
 _WRITTEN = (
@@ -61,7 +61,8 @@ def remove_run(folder: Path) -> None:
 def is_of_another(config: Config, folder: Path) -> bool:
     """True if the folder's run has another configuration."""
     path = folder / "config.json"
-    return path.exists() and _stored_shape(path) != _shape(config, config.resolved())
+    shape = _shape(config, config.resolved())
+    return path.exists() and _completed(_stored_shape(path), shape) != shape
 
 
 def settle_config(config: Config, folder: Path, *, is_begun: bool) -> None:
@@ -71,7 +72,7 @@ def settle_config(config: Config, folder: Path, *, is_begun: bool) -> None:
     path = folder / "config.json"
     # Where nothing was learned, nothing hangs on what was asked for: a setting may be mended.
     if is_begun and path.exists():
-        stored = _stored_shape(path)
+        stored = _completed(_stored_shape(path), shape)
         if stored != shape:
             changed = ", ".join(_differences(stored, shape)) or "settings of another version"
             raise ConfigError(
@@ -91,6 +92,17 @@ def _stored_shape(path: Path) -> dict[str, Any]:
     except (ValueError, TypeError, AttributeError):
         raise ConfigError(f"{path} is damaged; restore it, or choose another folder with --out") from None
     return stored
+
+
+def _completed(stored: Mapping[str, Any], shape: Mapping[str, Any]) -> dict[str, Any]:
+    """The same, where a setting that there was not yet when the run began has its default."""
+    defaults = Config().model_dump()
+    return {
+        section: {**{key: defaults[section][key] for key in shape[section] if key in defaults[section]}, **values}
+        if isinstance(values, dict) and section in defaults and section in shape
+        else values
+        for section, values in stored.items()
+    }
 
 
 def _shape(config: Config, resolved: Mapping[str, Any]) -> dict[str, Any]:

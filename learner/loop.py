@@ -102,7 +102,10 @@ async def _train(
 async def _stages(run: Run, client: AsyncLabsClient, say: Say) -> Stages:
     if run.plugins.environment is not None:
         return own_stages(run.config)
-    return await open_stages(run.config, client, run.retry_policy(say))
+    stages = await open_stages(run.config, client, run.retry_policy(say))
+    if (told := stages.told()) is not None:
+        say(told)
+    return stages
 
 
 def _is_due(run: Run) -> bool:
@@ -222,6 +225,8 @@ async def _update(
     run.step = step
     values["seconds/update"] = time.monotonic() - started
     values["groups/refills"] = refills
+    values["groups/replayed"] = run.curriculum.replayed(collected.groups)
+    run.curriculum.learned(step, collected.groups)
     if ahead is not None and run.engine.is_remote:  # the server is playing, and gets the weights before the next batch
         gap: float | None = ahead.gap
     else:
@@ -275,23 +280,23 @@ async def _groups(run: Run, rollouts: BatchCollector, stages: Stages, now: Now, 
     attempts = 1 + (settings.max_refills if run.objective.resample else 0)
     first = run.config.run.seed * 1_000_003 + step * settings.groups
     # Without a gap from update to update, so that all scenarios get a turn.
-    missing = list(range(first, first + settings.groups))
+    missing = run.curriculum.draw(step, range(first, first + settings.groups), stages)
     played: list[Collected] = []
     for attempt in range(attempts):
         if not missing:
             break
         # A group is replaced in its scenario, by another seed.
-        seeds = [(number + attempt * _REFILL) % FIRST_HELD_OUT_SEED for number in missing]
+        seeds = [(each.seed + attempt * _REFILL) % FIRST_HELD_OUT_SEED for each in missing]
         found = await rollouts.collect(
             seeds,
             settings.group_size,
             (run.config.run.seed, _TRAINING, step, *([attempt] if attempt else [])),
             lambda done: now(f"update {step:>4}  {done}"),
-            [stages.of(number) for number in missing],
+            [each.stage for each in missing],
         )
         played.append(found)
         kept = {group.seed for group in found.groups if run.updater.credit.is_informative(group)}
-        missing = [number for number, seed in zip(missing, seeds, strict=True) if seed not in kept]
+        missing = [each for each, seed in zip(missing, seeds, strict=True) if seed not in kept]
     return Collected(
         _groups_of(played), sum(each.seconds for each in played), sum(each.generating_s for each in played)
     ), len(played) - 1

@@ -26,6 +26,7 @@ METRICS: Mapping[str, tuple[str, str]] = {
         "groups whose rewards differ; the others have no advantage, and only what else is in the loss (a KL term)",
     ),
     "groups/refills": ("times", "how often dynamic sampling replaced constant groups"),
+    "groups/replayed": ("groups", "groups of past updates that were played again (rollout.curriculum)"),
     "rollout/staleness": ("updates", "age of the policy that played these episodes"),
     "seconds/rollout": ("seconds", "time to play the episodes"),
     "seconds/generating": ("seconds", "part of seconds/rollout spent sampling; the rest is waiting for the server"),

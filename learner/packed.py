@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -20,14 +20,35 @@ from learner.packing import LEAST_SHARED, Packed, pack
 from learner.support import Supports
 from learner.types import Segment
 
-if TYPE_CHECKING:
-    from learner.model import Policy
+
+class Packable(agreement.Computing, Protocol):
+    """A policy whose rows may be packed."""
+
+    temperature: float
+    banned: Tensor
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the weights."""
+        ...
+
+    def precision(self) -> torch.autocast:
+        """The context in which the model is run."""
+        ...
+
+    def distribution(self, logits: Tensor) -> Tensor:
+        """[..., V] logits of the sampling distribution."""
+        ...
+
+    def score_padded(self, rows: Sequence[Sequence[Segment]]) -> tuple[Tensor, Tensor]:
+        """[N] log-probabilities and entropies of the sampled tokens, by padded rows."""
+        ...
 
 
 class PackedScorer:
     """Scores rows of one policy."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Packable) -> None:
         self._policy = policy
         self._head: Head | None = head_of(policy.model)
 
@@ -73,7 +94,7 @@ class PackedScorer:
         return found[0], logits[0]
 
 
-def packed_scorer(policy: Policy) -> PackedScorer | None:
+def packed_scorer(policy: Packable) -> PackedScorer | None:
     """A scorer, if packed rows give this policy's own numbers; else None, and the model is as it was."""
     model = policy.model
     before = getattr(model.config, "_attn_implementation", None)
@@ -94,7 +115,7 @@ def packed_scorer(policy: Policy) -> PackedScorer | None:
     return None
 
 
-def trial_rows(policy: Policy) -> list[tuple[Segment, ...]]:
+def trial_rows(policy: Packable) -> list[tuple[Segment, ...]]:
     """Two conversations that begin alike, one of them twice as long, and one that does not."""
     head = policy.model.get_output_embeddings()
     size: int = getattr(head, "out_features", head.weight.shape[0])

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pydantic import BaseModel
 
 from learner.suggestions import nearest
-
-if TYPE_CHECKING:
-    from learner.config import Config
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ def profile(name: str) -> Profile:
     return PROFILES[name]
 
 
-def applied(content: Mapping[str, Any], chosen: Profile, plain: Config) -> dict[str, Any]:
+def applied(content: Mapping[str, Any], chosen: Profile, plain: BaseModel) -> dict[str, Any]:
     """The content of a configuration file with a profile; `plain` is what it means without one."""
     found = {name: dict(section) if isinstance(section, Mapping) else section for name, section in content.items()}
     for key, change in chosen.changes.items():
@@ -80,7 +79,7 @@ def applied(content: Mapping[str, Any], chosen: Profile, plain: Config) -> dict[
     return found
 
 
-def told(chosen: Profile, plain: Config, config: Config) -> list[str]:
+def told(chosen: Profile, plain: BaseModel, config: BaseModel) -> list[str]:
     """The changes of the profile, a line for each key: name, value without it and value with it."""
     lines = []
     for key in chosen.changes:

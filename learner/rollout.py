@@ -29,7 +29,7 @@ from trainer_client import AsyncLabsClient, LabsError
 from trainer_client.chat.tokens import Renderer, SpokenTokens
 from trainer_client.chat.tools import Result, for_template, message_of, results_of
 from trainer_client.wire import Message
-from trainer_client.wire.episodes import ToolDefinition
+from trainer_client.wire.episodes import Split, ToolDefinition
 from trainer_client.wire.reward import RewardConfig
 
 SAMPLING_RULES = 0.7
@@ -53,6 +53,8 @@ class RolloutStage:
     system: str | None = None
     """System prompt of the policy there."""
     reward_config: RewardConfig | None = None
+    split: Split | None = None
+    """Of a scenario with variants: those that are drawn from; None: all of them."""
 
     @property
     def name(self) -> str:
@@ -272,7 +274,9 @@ class RolloutCollector:
 
     async def _open(self, episodes: Sequence[_Episode]) -> None:
         wanted = [
-            EpisodeSpec(stage.collection, stage.scenario, episode.seed, stage.max_turns, stage.reward_config)
+            EpisodeSpec(
+                stage.collection, stage.scenario, episode.seed, stage.max_turns, stage.reward_config, stage.split
+            )
             for episode in episodes
             for stage in [episode.stage]
         ]

@@ -21,6 +21,7 @@ from learner.checkpoint import Checkpoint
 from learner.config import Config
 from learner.critic import FILE as CRITIC_FILE
 from learner.critic import Critic, saved_critic
+from learner.curriculum import Curriculum
 from learner.display import Now, Say, silent
 from learner.engine import SamplerEngine
 from learner.fluency import FluencyMeter
@@ -41,7 +42,7 @@ from learner.rollout import SAMPLING_RULES, BatchCollector, RolloutCollector, Ro
 from learner.single_turn import PromptSource, SingleTurn, read_prompts
 from learner.split import split
 from learner.trackers import open_trackers
-from learner.update import Updater
+from learner.update import Updater, UpdateSettings
 from learner.warmup import load_script
 from trainer_client import AsyncLabsClient
 from trainer_client.chat.tokens import Renderer
@@ -63,6 +64,7 @@ class Run:
     metrics: MetricsFile
     fluency: FluencyMeter
     reference: Policy | None
+    curriculum: Curriculum
     step: int
     saved: int = 0
     """Step of the newest checkpoint: where the same command would go on."""
@@ -204,6 +206,7 @@ class Run:
     def _save_more(self, folder: Path, critic: dict[str, Any] | None) -> None:
         if self.queue:
             save_batches(folder, self.queue)
+        self.curriculum.save(folder)
         if critic is not None:
             torch.save(critic, folder / CRITIC_FILE)
 
@@ -232,7 +235,7 @@ def open_run(config: Config, folder: Path, say: Say, now: Now = silent, plugins:
     if ranks.world > 1 and config.parallel.kind != "replicate":
         from learner.spread import spread
 
-        spread(run)
+        run.whole = spread(config, run.updater, run.policy, run.reference, run.critic)
     if config.model.compile:
         from learner.compiled import check_compiled, compile_layers
 
@@ -299,6 +302,7 @@ def _restore(run: Run, found: Checkpoint) -> None:
         run.updater.critic_stepper.load(state["optimizer"])
     run.step = run.saved = found.step
     run.queue = load_batches(found.path)
+    run.curriculum.load(found.path)
 
 
 def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any, ranks: Ranks) -> Run:
@@ -306,7 +310,7 @@ def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any, ranks: R
     policy = policy_of(config, model, tokenizer, renderer)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=config.optim.learning_rate, weight_decay=config.optim.weight_decay)
-    settings = config.update_settings()
+    settings = _update_settings(config)
     reference = None
     if settings.objective.needs_reference or config.model.reference:
         reference = reference_of(config, folder, policy, tokenizer, renderer)
@@ -335,7 +339,28 @@ def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any, ranks: R
         metrics=MetricsFile(folder / "metrics.jsonl", writes=ranks.first),
         fluency=FluencyMeter(renderer, reference, pairs),
         reference=reference,
+        curriculum=Curriculum(
+            config.run.seed,
+            is_on=config.rollout.curriculum == "spread",
+            staleness=config.rollout.max_staleness,
+        ),
         step=0,
         critic=critic,
         waves=config.rollout.waves or (TINY_WAVES if config.model.path is None else 1),
+    )
+
+
+def _update_settings(config: Config) -> UpdateSettings:
+    """As the updater takes them."""
+    return UpdateSettings(
+        objective=config.objective(),
+        entropy=config.algorithm.entropy,
+        turn_limit=config.model.max_tokens,
+        dimensions=config.algorithm.dimensions,
+        non_finite=config.optim.non_finite,
+        max_mismatch_kl=config.optim.max_mismatch_kl,
+        on_mismatch=config.optim.on_mismatch,
+        clip_norm=config.optim.clip_norm,
+        minibatches=config.optim.minibatches,
+        micro_tokens=config.optim.micro_tokens,
     )

@@ -19,6 +19,7 @@ if typing.TYPE_CHECKING:
     from learner.warmup import WarmupSettings
 
 
+WantedSplit = Literal["auto", "train", "eval"] | None
 UNSET = "none"
 """Written for a key that may have no value: TOML has no null, and a preset may have set it."""
 
@@ -73,6 +74,10 @@ class ServerSection(Section):
     """Several scenarios instead of the one: each `collection/scenario`, or a collection for all its scenarios."""
     held_out: list[str] = Field(default_factory=list)
     """Scenarios for evaluation only. Empty: evaluate on held-out seeds of the training scenarios."""
+    split: WantedSplit = "auto"
+    """Variants to train on: `train`, `eval`, or `"none"` for all. `auto`: `train` where a scenario has that split."""
+    held_out_split: WantedSplit = "auto"
+    """Variants to evaluate on. `auto`: `eval` where a scenario has that split."""
     max_turns: int | None = number(12, gt=0)
     """Most turns of an episode. `"none"`: as many as the scenario allows."""
     system: str = "auto"
@@ -144,6 +149,8 @@ class RolloutSection(Section):
     connections: int = number(64, gt=0)
     max_refills: int = number(3, ge=0)
     """With dynamic sampling: how often groups with equal rewards are replaced before one update."""
+    curriculum: Literal["off", "spread"] = "off"
+    """`spread`: half of the groups are past ones again, the more often the more their rewards differed."""
     max_staleness: int = number(0, ge=0)
     """How many of the next batches are played while the learner trains on the current one. 0: none."""
     single_turn: bool = False

@@ -102,7 +102,7 @@ class SingleTurn:
         self._stage = stage
         self._source = source or PromptSource()
         self._retry_policy = retry_policy or OutageRetryPolicy()
-        self._openings: dict[tuple[str, int], SingleTurnPrompt] = {}
+        self._openings: dict[tuple[str, str | None, int], SingleTurnPrompt] = {}
 
     async def collect(
         self,
@@ -162,15 +162,21 @@ class SingleTurn:
         if row is not None:
             system = row.system or stage.system
             return SingleTurnPrompt(self._renderer.within(system) if system else self._renderer, row)
-        if (stage.name, seed) not in self._openings:
-            self._openings[stage.name, seed] = await self._opening(stage, seed)
-        return self._openings[stage.name, seed]
+        key = (stage.name, stage.split, seed)
+        if key not in self._openings:
+            self._openings[key] = await self._opening(stage, seed)
+        return self._openings[key]
 
     async def _opening(self, stage: RolloutStage, seed: int) -> SingleTurnPrompt:
         """The beginning of an episode of this seed; the episode itself is ended at once."""
         answer = await self._retry_policy.ask(
             lambda key: self._client.create_episode(
-                stage.collection, stage.scenario, seed=seed, observation_role="user", idempotency_key=key
+                stage.collection,
+                stage.scenario,
+                seed=seed,
+                observation_role="user",
+                split=stage.split,
+                idempotency_key=key,
             )
         )
         await self._retry_policy.ask(lambda _: self._client.delete_episode(answer.episode_id))

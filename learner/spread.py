@@ -13,40 +13,43 @@ from typing import Any
 import torch
 from torch import nn
 
+from learner.config import Config
+from learner.critic import Critic
 from learner.lora import BasePolicy
 from learner.model import Policy
-from learner.run import Run
+from learner.ranks import Ranks
 from learner.steps import Stepper
+from learner.update import Updater
 
 
-def spread(run: Run) -> None:
-    """Give every process its part of what all of them hold."""
-    updater, parallel = run.updater, run.config.parallel
-    copied = copy.deepcopy(run.policy.model).requires_grad_(requires_grad=False)
-    run.whole = _sampler(run.policy, copied)
-    spreads_weights = parallel.kind == "fsdp" or parallel.zero_stage == 3
-    if run.reference is not None and not isinstance(run.reference, BasePolicy) and spreads_weights:
+def spread(config: Config, updater: Updater, policy: Policy, reference: Policy | None, critic: Critic | None) -> Policy:
+    """Give every process its part of what all of them hold; returns the whole copy."""
+    copied = copy.deepcopy(policy.model).requires_grad_(requires_grad=False)
+    whole = _sampler(policy, copied)
+    spreads_weights = config.parallel.kind == "fsdp" or config.parallel.zero_stage == 3
+    if reference is not None and not isinstance(reference, BasePolicy) and spreads_weights:
         from learner.sharding import shard
 
-        shard(run.reference.model, run.ranks)
-    stepper = _spread(run, run.policy.model, updater.stepper)
+        shard(reference.model, updater.ranks)
+    stepper = _spread(config, updater.ranks, policy.model, updater.stepper)
     critic_stepper = None
-    if run.critic is not None and updater.critic_stepper is not None:
-        critic_stepper = _spread(run, run.critic, updater.critic_stepper)
-    updater.use(stepper, critic_stepper, _refresher(run.policy.model, copied, stepper))
+    if critic is not None and updater.critic_stepper is not None:
+        critic_stepper = _spread(config, updater.ranks, critic, updater.critic_stepper)
+    updater.use(stepper, critic_stepper, _refresher(policy.model, copied, stepper))
+    return whole
 
 
-def _spread(run: Run, model: nn.Module, stepper: Stepper) -> Stepper:
+def _spread(config: Config, ranks: Ranks, model: nn.Module, stepper: Stepper) -> Stepper:
     """One model, with the state that its optimiser had."""
-    if run.config.parallel.kind == "deepspeed":
+    if config.parallel.kind == "deepspeed":
         from learner.zero import zero
 
-        return zero(model, stepper, run.config, run.ranks)
+        return zero(model, stepper, config, ranks)
     from learner.sharding import ShardedStepper, shard
 
     state = stepper.state()
-    shard(model, run.ranks)
-    spread_out = ShardedStepper(stepper.again(model), run.ranks)
+    shard(model, ranks)
+    spread_out = ShardedStepper(stepper.again(model), ranks)
     spread_out.load(state)
     return spread_out
 

@@ -1,13 +1,14 @@
 """The scenarios that a run plays, and what the policy is told there.
 
 A collection stands for all its scenarios. The system prompt of a scenario is its public card: what the
-catalog says, and nothing else.
+catalog says, and nothing else. Of a scenario with variants, a run trains on those of the split `train` and is measured
+on those of `eval`, unless the configuration says otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,10 +16,11 @@ from pydantic import ValidationError
 from learner.config import Config, ConfigError
 from learner.retry import OutageRetryPolicy
 from learner.rollout import RolloutStage
-from learner.sections import ServerSection
+from learner.sections import ServerSection, WantedSplit
 from learner.suggestions import nearest
 from trainer_client import AsyncLabsClient
 from trainer_client.wire.catalog import CatalogResponse, ScenarioSummary
+from trainer_client.wire.episodes import Split
 from trainer_client.wire.reward import RewardConfig
 
 
@@ -34,6 +36,17 @@ class Stages:
         stages = self.held_out if held_out else self.training
         return stages[number % len(stages)]
 
+    def told(self) -> str | None:
+        """The variants that are played, in one line; None where no split was asked for."""
+        measured = {stage.name for stage in self.held_out if stage.split}
+        both = [stage for stage in self.training if not stage.split and stage.name in measured]
+        parts = [
+            *(f"training on split {split!r} of {names}" for split, names in _by_split(self.training)),
+            *(f"training on all variants of {stage.name}, those of the evaluation too" for stage in both),
+            *(f"evaluating on split {split!r} of {names}" for split, names in _by_split(self.held_out)),
+        ]
+        return f"variants: {'; '.join(parts)}" if parts else None
+
 
 async def open_stages(config: Config, client: AsyncLabsClient, retry_policy: OutageRetryPolicy | None = None) -> Stages:
     """Look up what the configuration names; raises ConfigError for what the server does not have."""
@@ -41,18 +54,28 @@ async def open_stages(config: Config, client: AsyncLabsClient, retry_policy: Out
     wanted = server.scenarios or [f"{server.collection}/{server.scenario}"]
     style = style_of(server.system, config.model.path)
     weights = config.algorithm.dimensions
+    retry_policy = retry_policy or OutageRetryPolicy(server.patience_s)
     if not server.scenarios and not server.held_out and style != "card" and not weights:
-        only = _stage(server, server.collection, server.scenario, None if style == "none" else style)
-        return Stages((only,), (only,))
-    catalog = await _catalog(client, retry_policy or OutageRetryPolicy(server.patience_s))
+        return await open_single_stage(server, client, retry_policy, None if style == "none" else style)
+    catalog = await _catalog(client, retry_policy)
     chosen = _resolve(catalog, wanted, "server.scenarios")
     _check_weights(weights, {name for _, scenario in chosen for name in scenario.dimensions})
-    training = [_with_card(server, style, *found) for found in chosen]
-    held_out = [_with_card(server, style, *found) for found in _resolve(catalog, server.held_out, "server.held_out")]
+    measured = _resolve(catalog, server.held_out, "server.held_out")
+    training = [_in_training(server, _with_card(server, style, *each), each[1]) for each in chosen]
+    held_out = [_held_out(server, _with_card(server, style, *each), each[1]) for each in measured or chosen]
     both = {stage.name for stage in training} & {stage.name for stage in held_out}
-    if both:
+    if measured and both:
         raise ConfigError(f"server.held_out: {min(both)} is also a training scenario; remove it from one of the two")
-    return Stages(tuple(training), tuple(held_out or training))
+    return Stages(tuple(training), tuple(held_out))
+
+
+async def open_single_stage(
+    server: ServerSection, client: AsyncLabsClient, retry_policy: OutageRetryPolicy, system: str | None = None
+) -> Stages:
+    """The same of the one scenario, with this system prompt; the server's refusal where it does not have it."""
+    card = await retry_policy.ask(lambda _: client.scenario(server.collection, server.scenario))
+    only = _stage(server, server.collection, server.scenario, system)
+    return Stages((_in_training(server, only, card),), (_held_out(server, only, card),))
 
 
 def own_stages(config: Config) -> Stages:
@@ -86,15 +109,16 @@ async def resolve_stages(
     style: str = "card",
     rewards: Mapping[str, Any] | None = None,
     *,
+    split: WantedSplit = "auto",
     retry_policy: OutageRetryPolicy | None = None,
 ) -> list[RolloutStage]:
     """Scenarios by name, each with the system prompt that `style` says; a collection stands for all of it.
 
-    `rewards` is the reward configuration of the episodes.
+    `rewards` is the reward configuration of the episodes, `split` as `server.held_out_split`.
     """
-    server = ServerSection(max_turns=max_turns, reward_config=dict(rewards or {}))
+    server = ServerSection(max_turns=max_turns, reward_config=dict(rewards or {}), held_out_split=split)
     found = _resolve(await _catalog(client, retry_policy or OutageRetryPolicy()), names, "--scenario")
-    return [_with_card(server, style, collection, scenario) for collection, scenario in found]
+    return [_held_out(server, _with_card(server, style, *each), each[1], "--split") for each in found]
 
 
 def reward_config(server: ServerSection) -> RewardConfig | None:
@@ -139,3 +163,32 @@ def _stage(
     server: ServerSection, collection: str, scenario: str, system: str | None, turns: int | None = None
 ) -> RolloutStage:
     return RolloutStage(collection, scenario, turns or server.max_turns, system, reward_config(server))
+
+
+def _in_training(server: ServerSection, stage: RolloutStage, card: ScenarioSummary) -> RolloutStage:
+    return replace(stage, split=_split(server.split, "train", card.splits or (), stage.name, "server.split"))
+
+
+def _held_out(
+    server: ServerSection, stage: RolloutStage, card: ScenarioSummary, where: str = "server.held_out_split"
+) -> RolloutStage:
+    return replace(stage, split=_split(server.held_out_split, "eval", card.splits or (), stage.name, where))
+
+
+def _split(wanted: WantedSplit, automatic: Split, there: Collection[str], name: str, where: str) -> Split | None:
+    """The split that an episode asks for; a scenario without variants is the same in each."""
+    if wanted == "auto":
+        return automatic if automatic in there else None
+    if wanted is None or not there:
+        return None
+    if wanted not in there:
+        raise ConfigError(f"{where}: {name} has no variants of split {wanted!r}, only of {', '.join(there)}")
+    return wanted
+
+
+def _by_split(stages: Sequence[RolloutStage]) -> Iterator[tuple[str, str]]:
+    """Each split, and whose it is."""
+    for split in ("train", "eval"):
+        names = [stage.name for stage in stages if stage.split == split]
+        if names:
+            yield split, names[0] if len(names) == 1 else f"{len(names)} scenarios"

@@ -16,6 +16,7 @@ from learner.checkpoint import Checkpoint
 from learner.metrics import best_evaluation
 from learner.model import FULL, Policy
 from learner.models import load_checkpoint, load_given, never_sampled, stops_of
+from learner.sections import WantedSplit
 from learner.stages import style_of
 from learner.support import Truncation
 from trainer_client.chat.tokens import Renderer
@@ -34,6 +35,8 @@ class PlaySettings:
     """None: as many as the scenario allows."""
     reward_config: dict[str, Any]
     device: str
+    held_out_split: WantedSplit
+    """Variants that it is measured on; a run from before there were any plays all."""
     single_turn: bool
     """It was trained on single replies, not on episodes."""
 
@@ -126,6 +129,7 @@ def _played(step: int, resolved: dict[str, Any]) -> PlaySettings:
         max_turns=server["max_turns"],
         reward_config=server["reward_config"],
         device=resolved["model"]["device"].partition(":")[0],
+        held_out_split=server.get("held_out_split"),
         single_turn=resolved["rollout"]["single_turn"],
     )
 

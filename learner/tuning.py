@@ -133,6 +133,7 @@ class Search:
                 changes=self._changes,
                 url=url or chosen.server.url,
                 path=[str(Path(each).resolve()) for each in sys.path if each],
+                score=score,
             )
             play_trials(task, search, missing, workers, float(chosen.model.device.startswith("cuda")))
         return _best(self._study())

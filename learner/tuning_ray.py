@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,8 @@ class SearchTask:
     url: str | None
     path: Sequence[str]
     """Where its modules are found."""
+    score: Callable[[Path], float]
+    """The figure of a run in this folder."""
 
 
 def play_trials(task: SearchTask, search: Any, trials: int, workers: int, gpus: float) -> None:
@@ -80,8 +82,6 @@ def _trial(config: Mapping[str, Any], task: SearchTask) -> None:
     """One run, in a process of its own on a worker."""
     from ray import tune
 
-    from learner.tuning import score
-
     folder = Path(task.folder) / config["folder"]
     address = [] if task.url is None else ["--url", task.url]
     changes = [part for change in (*task.changes, *config["changes"]) for part in ("--set", change)]
@@ -94,4 +94,4 @@ def _trial(config: Mapping[str, Any], task: SearchTask) -> None:
     )
     if done.returncode:
         raise RuntimeError(" ".join(done.stderr.strip().splitlines()[-TOLD_LINES:]) or f"status {done.returncode}")
-    tune.report({METRIC: score(folder)})
+    tune.report({METRIC: task.score(folder)})

@@ -23,6 +23,7 @@ from trainer_client.wire import (
     StartedEpisode,
     TurnResponse,
 )
+from trainer_client.wire.episodes import Split
 from trainer_client.wire.reward import RewardConfig
 
 AskedT = TypeVar("AskedT")
@@ -40,6 +41,7 @@ class EpisodeSpec:
     seed: int
     max_turns: int | None
     reward_config: RewardConfig | None
+    split: Split | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,12 @@ class Wave:
             {
                 "collection_slug": each.collection,
                 "scenario_slug": each.scenario,
-                "config": {"seed": each.seed, "max_turns": each.max_turns, "observation_role": "user"},
+                "config": {
+                    "seed": each.seed,
+                    "max_turns": each.max_turns,
+                    "observation_role": "user",
+                    "split": each.split,
+                },
                 "reward_config": each.reward_config,
             }
             for each in wanted
@@ -87,6 +94,7 @@ class Wave:
                 seed=wanted.seed,
                 max_turns=wanted.max_turns,
                 observation_role="user",
+                split=wanted.split,
                 reward_config=wanted.reward_config,
                 idempotency_key=key,
             )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from trainer_client.calls import Call, MessageLike, checked, post, query_of, segment
 from trainer_client.methods import AsyncCallGroup, CallGroup, method, pages_of
@@ -14,6 +15,7 @@ from trainer_client.wire import (
     AgentRequest,
     AgentResponse,
     AgentSummary,
+    ChangeAgentRequest,
     JobRequest,
     JobResponse,
     LeaderboardResponse,
@@ -58,6 +60,13 @@ class AgentCalls:
     def get(self, agent_id: str) -> Call[AgentResponse]:
         """One agent."""
         return Call("GET", f"/agents/{segment(agent_id)}", AgentResponse)
+
+    @method
+    def change(self, agent_id: str, changes: ChangeAgentRequest | Mapping[str, Any]) -> Call[AgentResponse]:
+        """Change what is named, such as `{"model": "step-400"}`; `None` takes a value away."""
+        request = ChangeAgentRequest.model_validate(changes)
+        body = request.model_dump_json(exclude_unset=True).encode()
+        return Call("PATCH", f"/agents/{segment(agent_id)}", AgentResponse, body=body)
 
     @method
     def delete(self, agent_id: str) -> Call[AgentResponse]:

@@ -51,7 +51,7 @@ class Call(Generic[AnswerT]):
 
     def headers(self) -> dict[str, str]:
         """Headers of this call alone."""
-        headers = {"Content-Type": "application/json"} if self.method == "POST" else {}
+        headers = {"Content-Type": "application/json"} if self.method in ("POST", "PATCH") else {}
         if self.idempotency_key is not None:
             headers["Idempotency-Key"] = self.idempotency_key
         return headers

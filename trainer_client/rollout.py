@@ -23,6 +23,7 @@ from trainer_client.calls import RewardConfigLike
 from trainer_client.client import LabsClient
 from trainer_client.errors import ConnectionFailed, DeadlineExceeded, LabsError, Unscored
 from trainer_client.wire import CreateEpisodeResponse, ToolDefinition
+from trainer_client.wire.episodes import Split
 
 ABANDON_WITHIN_S = 5.0
 """How long ending an episode that nobody will go on with may take."""
@@ -128,6 +129,7 @@ class EpisodePlan:
     reward_config: RewardConfigLike | None = None
     metadata: Mapping[str, Any] | None = None
     system: SystemPrompt = None
+    split: Split | None = None
 
 
 @dataclass
@@ -154,6 +156,7 @@ async def play_async(
     concurrency: int = 16,
     max_turns: int | None = None,
     persona: str | None = None,
+    split: Split | None = None,
     reward_config: RewardConfigLike | None = None,
     metadata: Mapping[str, Any] | None = None,
     system: SystemPrompt = None,
@@ -164,7 +167,7 @@ async def play_async(
     Raises when not one could be started because all were refused alike, or because the server never answered; and
     what `system` or `progress` raises.
     """
-    plan = EpisodePlan(collection, scenario, max_turns, persona, reward_config, metadata, system)
+    plan = EpisodePlan(collection, scenario, max_turns, persona, reward_config, metadata, system, split)
     wanted = _seeds(episodes, seeds)
     if concurrency < 1:
         raise ValueError("concurrency must be at least 1")
@@ -205,6 +208,7 @@ def play(
     concurrency: int = 16,
     max_turns: int | None = None,
     persona: str | None = None,
+    split: Split | None = None,
     reward_config: RewardConfigLike | None = None,
     metadata: Mapping[str, Any] | None = None,
     system: SystemPrompt = None,
@@ -227,6 +231,7 @@ def play(
                 concurrency=concurrency,
                 max_turns=max_turns,
                 persona=persona,
+                split=split,
                 reward_config=reward_config,
                 metadata=metadata,
                 system=system,
@@ -313,6 +318,7 @@ async def _begin(client: AsyncLabsClient, plan: EpisodePlan, seed: int | None, l
             max_turns=plan.max_turns,
             observation_role="user",
             persona=plan.persona,
+            split=plan.split,
             metadata=plan.metadata,
             reward_config=plan.reward_config,
         )

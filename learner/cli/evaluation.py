@@ -23,6 +23,12 @@ def _turns(text: str) -> int:
     return int(text)
 
 
+def _split(text: str) -> str:
+    if text not in ("train", "eval", "none"):
+        raise typer.BadParameter("must be train, eval or none")
+    return text
+
+
 Agent = Annotated[
     str, typer.Argument(metavar="AGENT", help="Folder of a run or of a model, or the address of an endpoint.")
 ]
@@ -59,6 +65,16 @@ System = Annotated[
         show_default="the run's; else card",
     ),
 ]
+Variants = Annotated[
+    str | None,
+    typer.Option(
+        "--split",
+        parser=_split,
+        metavar="train|eval|none",
+        help="Variants of a scenario that has some; none: all of them.",
+        show_default="the run's held-out ones; else eval",
+    ),
+]
 Device = Annotated[
     str | None,
     typer.Option(help="Where a policy of this machine samples, such as cuda.", show_default="the run's; else cpu"),
@@ -74,6 +90,7 @@ def evaluate(
     model: Annotated[str, typer.Option(help="Name of the model at the endpoint.")] = "default",
     temperature: Temperature = None,
     system: System = None,
+    split: Variants = None,
     device: Device = None,
     which: Which = "best",
     save: Annotated[
@@ -96,6 +113,7 @@ def evaluate(
         max_tokens=max_tokens,
         url=url,
         system=system,
+        split=split,
         device=device,
         transcripts=save is not None,
     )

@@ -258,7 +258,7 @@ def _look(config: Config, url: str | None, say: Say, *, begun: bool = False) -> 
 async def _look_at_server(config: Config, url: str | None, say: Say) -> None:
     from learner.failures import SET_A_KEY
     from learner.retry import OutageRetryPolicy
-    from learner.stages import open_stages, reward_config
+    from learner.stages import open_single_stage, open_stages, reward_config
 
     server = config.server
     reward_config(server)
@@ -269,7 +269,7 @@ async def _look_at_server(config: Config, url: str | None, say: Say) -> None:
             if server.scenarios or server.held_out:
                 await open_stages(config, client, retry_policy)
             else:
-                await retry_policy.ask(lambda _: client.scenario(server.collection, server.scenario))
+                await open_single_stage(server, client, retry_policy)
         except NotFound:
             wanted = f"{server.collection}/{server.scenario}"
             raise ServerUnfitError(_unknown(wanted, await retry_policy.ask(lambda _: client.catalog()))) from None

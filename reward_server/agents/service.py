@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from reward_server.access import scenario_for
@@ -19,7 +20,7 @@ from reward_server.store.store import Store
 from reward_server.webhooks.addresses import PrivateAddress, RefusedAddress, UnresolvedName, resolve
 from reward_server.webhooks.names import NameLookups
 from scenarios.library import Catalog, PublicScenario
-from trainer_client.wire import AgentChatRequest, AgentRequest, Message
+from trainer_client.wire import AgentChatRequest, AgentRequest, ChangeAgentRequest, Message
 
 MOST = 100
 """Agents of a lab."""
@@ -76,6 +77,29 @@ class AgentService:
         if row is None:
             raise AgentNotFound
         return row
+
+    async def change(self, lab: Lab, agent_id: str, request: ChangeAgentRequest) -> Body:
+        """Change what a request names; what the agent played before stays on the leaderboard.
+
+        Raises:
+            AgentNotFound: as `get`.
+            InvalidRequest: as `add`.
+        """
+        row = await self.get(lab, agent_id)
+        named = request.model_dump(exclude_unset=True)
+        if "base_url" in named:
+            await self._check(named["base_url"])
+        sealed = row.sealed_key
+        if "api_key" in named or named.get("base_url", row.settings["base_url"]) != row.settings["base_url"]:
+            key = named.pop("api_key", None)
+            sealed = None if key is None else self._sealer.seal(key, lab.lab_id, agent_id)
+        name = named.pop("name", row.name)
+        settings = {key: value for key, value in {**row.settings, **named}.items() if value is not None}
+        changed = replace(row, name=name, settings=settings, sealed_key=sealed)
+        async with self._store.transaction() as unit:
+            if not await unit.agents.change(changed):
+                raise AgentNotFound
+        return document(changed)
 
     async def delete(self, lab: Lab, agent_id: str) -> Body:
         """Forget one, its key and its place on the leaderboard; raises as `get`."""

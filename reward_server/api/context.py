@@ -206,13 +206,15 @@ def _printable(key: str) -> str:
 
 def idempotency_key(request: Request) -> str | None:
     """The same header, of a call that takes the short cut."""
-    key = request.headers.get("idempotency-key")
+    return usable_key(request.headers.get("idempotency-key"), "header", "Idempotency-Key")
+
+
+def usable_key(key: str | None, *loc: str) -> str | None:
+    """The key, if it may be one; `InvalidRequest` names the place that it was found in."""
     try:
         return None if key is None else _printable(key)
     except ValueError as error:
-        problem = FieldProblem(
-            ("header", "Idempotency-Key"), in_words({"type": "value_error", "ctx": {"error": error}})
-        )
+        problem = FieldProblem(loc, in_words({"type": "value_error", "ctx": {"error": error}}))
         raise InvalidRequest(errors=[problem]) from None
 
 

@@ -89,10 +89,15 @@ def error_response(request_id: str, error: LabsError) -> Response:
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, BodyTooSlow):
         headers["Connection"] = "close"
+    return json_response(enveloped(request_id, error), status, headers)
+
+
+def enveloped(request_id: str, error: LabsError) -> bytes:
+    """One of our own errors as the body of its response."""
     problems = error.errors if isinstance(error, InvalidRequest | NotReady) else ()
     # A defect's own message may hold anything; the caller gets the fixed one of the class.
-    message = LabsError.default_message if status == 500 else error.message
-    return json_response(envelope(request_id, message, error.code, problems, wait_s), status, headers)
+    message = LabsError.default_message if status_of(error) == 500 else error.message
+    return envelope(request_id, message, error.code, problems, wait_of(error))
 
 
 def json_response(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

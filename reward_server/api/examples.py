@@ -84,6 +84,7 @@ TURN_RESPONSE: Example = {
     "reward_delta": 0.375,
     "scores": _SCORES,
     "scoring_version": _SCORING_VERSION,
+    "turns_left": 11,
     "episode_complete": False,
     "request_id": _REQUEST_ID,
 }

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from reward_server.cli.jobs import Url, connected, follow
+from reward_server.errors import InvalidRequest
 
 app = typer.Typer(help="Evaluate policies behind OpenAI-compatible endpoints.", no_args_is_help=True)
 
@@ -68,6 +69,28 @@ def evaluate(
 
 
 @app.command()
+def change(
+    agent_id: AgentArgument,
+    name: Annotated[str | None, typer.Option(help="Another name.")] = None,
+    base_url: Annotated[
+        str | None, typer.Option(help="Another endpoint; its key is removed unless one is given.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Another model of the endpoint.")] = None,
+    api_key: Annotated[
+        str | None, typer.Option(envvar="LABS_AGENT_API_KEY", help="Another key.", show_envvar=False)
+    ] = None,
+    url: Url = None,
+) -> None:
+    """Change an agent; what it played before stays on the leaderboard."""
+    named = {"name": name, "base_url": base_url, "model": model, "api_key": api_key}
+    changes = {field: value for field, value in named.items() if value is not None}
+    if not changes:
+        raise InvalidRequest("say what to change, such as --model")
+    with connected(url) as client:
+        client.agents.change(agent_id, changes)
+
+
+@app.command()
 def delete(agent_id: AgentArgument, url: Url = None) -> None:
     """Delete an agent with its key and its row on the leaderboard."""
     with connected(url) as client:
@@ -77,14 +100,19 @@ def delete(agent_id: AgentArgument, url: Url = None) -> None:
 def leaderboard(
     collection: Annotated[str, typer.Argument(help="Collection.")],
     scenario: Annotated[str | None, typer.Option(help="Only this scenario of the collection.")] = None,
+    version: Annotated[
+        str | None, typer.Option(help="Scoring version, sv_…  \\[default: the present one]", show_default=False)
+    ] = None,
     url: Url = None,
 ) -> None:
-    """Show the lab's agents by mean reward, with 95 % intervals."""
+    """Show the lab's agents by mean reward, with 95 % intervals, under one scoring version."""
     with connected(url) as client:
-        board = client.agents.leaderboard(collection, scenario)
+        board = client.agents.leaderboard(collection, scenario, scoring_version=version)
     typer.echo(f"{board.collection_slug}, {len(board.scenarios)} scenarios, {board.scoring_version}")
     for row in board.data:
         place = "-" if row.rank is None else str(row.rank)
         interval = "no interval" if row.interval is None else f"{row.interval.low:.3f} to {row.interval.high:.3f}"
         played = f"{len(row.scenarios)} scenarios, {row.episodes} episodes"
         typer.echo(f"{place:>3}  {row.mean:.3f}  {interval}  {row.name}  ({row.agent_id}; {played})")
+    for other, episodes in (board.other_versions or {}).items():
+        typer.echo(f"{episodes} episodes under {other}: labs leaderboard {collection} --version {other}")

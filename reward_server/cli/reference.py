@@ -53,6 +53,7 @@ COMMANDS = """
 UNDESCRIBED = (
     ("`WS /api/v1/episodes/ws`", "Many episodes over [one socket](api.md#over-a-socket).", "`train`"),
     ("`WS /api/v1/compat/openenv/ws`", "An environment for [OpenEnv](doors.md#openenv).", "`train`"),
+    ("`POST /mcp`", "Tools for clients of [MCP](doors.md#mcp).", "`any`; each tool its own"),
     ("`GET /metrics`", "[Metrics](monitoring.md#metrics) for Prometheus.", "`operate`, or none on loopback"),
     ("`GET /console`", "The [web console](console.md).", "no key"),
     ("`GET /docs`, `GET /openapi.json`", "The routes as pages, and as an OpenAPI document.", "no key"),

@@ -45,6 +45,7 @@ NEMO_VERIFIED: Example = {
     **NEMO_ROLLOUT,
     "D1_InformationGathering": 0.5,
     "reward": 0.375,
+    "reward_components": {"D1_InformationGathering": 0.5},
     "scoring_version": _VERSION,
     "request_id": _REQUEST_ID,
 }

@@ -90,6 +90,8 @@ class Verified(ResponseModel):
     responses_create_params: dict[str, Any]
     response: dict[str, Any]
     reward: Reward
+    reward_components: dict[str, Reward] | None = None
+    """The dimensions, which all rollouts of a scenario have, for objectives that weigh them one by one (GDPO)."""
     scoring_version: str
     request_id: str
 
@@ -145,18 +147,17 @@ async def nemo_gym_verify(
         )
         result = await scored(request, lab, wanted)
     numbers = {"reward": result["reward"], "scoring_version": result["scoring_version"]}
-    return answer(request, {**rollout.model_dump(exclude_unset=True), **(result.get("scores") or {}), **numbers})
+    if scores := result.get("scores"):
+        numbers = {**scores, **numbers, "reward_components": scores}
+    return answer(request, {**rollout.model_dump(exclude_unset=True), **numbers})
 
 
 async def _of_the_episode(request: Request, lab: Lab) -> Body | None:
-    """The reward of the session's episode; None if the rollout never spoke in it."""
+    """The last turn of the session's episode; None if the rollout never spoke in it."""
     if COOKIE not in request.cookies:
         return None
     lab.require(Scope.TRAIN)
-    episode = await services_of(request).episodes.get(lab, episode_of(request))
-    if not episode["rewards"]:
-        return None
-    return {"reward": episode["rewards"][-1], "scoring_version": episode["scoring_version"]}
+    return await services_of(request).episodes.last_answer(lab, episode_of(request))
 
 
 def messages_of(rollout: Rollout) -> list[Message]:

@@ -8,7 +8,7 @@ from datetime import datetime
 from reward_server.auth.idempotency import Body
 from reward_server.clock import to_iso
 from reward_server.episodes.history import HistoryLine
-from reward_server.episodes.machine import log_of
+from reward_server.episodes.machine import log_of, turns_left
 from reward_server.episodes.scores import TurnScore
 from reward_server.store.records import EpisodeRow, TurnRow
 from reward_server.transcripts.tool_results import ToolResult
@@ -50,6 +50,7 @@ def turn_taken(
     errors = [{"name": each.name, "message": each.error} for each in calls if each.error is not None]
     if errors:
         body["tool_errors"] = errors
+    body["turns_left"] = turns_left(after)
     body["episode_complete"] = after.terminal_reason is not None
     if after.terminal_reason is not None:
         body["terminal_reason"] = after.terminal_reason

@@ -85,6 +85,11 @@ def after_turn(
     )
 
 
+def turns_left(episode: EpisodeRow) -> int:
+    """How many turns the episode still allows: none once it is complete, whatever ended it."""
+    return 0 if episode.status is EpisodeStatus.COMPLETE else episode.max_turns - episode.turn
+
+
 def terminated(episode: EpisodeRow, now: datetime) -> EpisodeRow:
     """The episode ended by the agent between turns; one that is complete already stays as it is."""
     require_alive(episode, now)

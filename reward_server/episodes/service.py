@@ -240,6 +240,13 @@ class EpisodeService:
         body = documents.transcript(loaded.row, loaded.turns, self._clock.now(), self._version(loaded.row))
         return for_key(lab, body)
 
+    async def last_answer(self, lab: Lab, episode_id: str) -> Body | None:
+        """The answer to the last turn; None before the first one."""
+        loaded = await self._load(lab, episode_id)
+        if not loaded.turns:
+            return None
+        return for_key(lab, {"scoring_version": self._version(loaded.row), **loaded.turns[-1].answer})
+
     async def page(
         self,
         lab: Lab,

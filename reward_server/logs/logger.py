@@ -17,7 +17,18 @@ from structlog.typing import EventDict, Processor
 from reward_server.logs.redaction import redact
 
 LogFormat = Literal["auto", "console", "json"]
-QUIET = ("uvicorn.access", "alembic", "sqlalchemy", "asyncio", "httpcore2", "httpx2", "urllib3", "anthropic", "openai")
+QUIET = (
+    "uvicorn.access",
+    "alembic",
+    "sqlalchemy",
+    "asyncio",
+    "httpcore2",
+    "httpx2",
+    "urllib3",
+    "anthropic",
+    "openai",
+    "mcp",
+)
 """Loggers that say at INFO or DEBUG what we log ourselves, or more than anyone may read."""
 
 

@@ -15,7 +15,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from fastapi import FastAPI
 
 from reward_server import __version__
-from reward_server.api import docs, errors
+from reward_server.api import docs, errors, front
 from reward_server.api.boundary import RequestBoundary
 from reward_server.api.context import Services
 from reward_server.api.edge import KnownHosts
@@ -43,7 +43,7 @@ from reward_server.api.routes import (
     training_runs,
     webhooks,
 )
-from reward_server.compat import nemo_gym, openai, openenv, openenv_socket, openrlhf, ors, slime, vllm
+from reward_server.compat import mcp, nemo_gym, openai, openenv, openenv_socket, openrlhf, ors, slime, vllm
 from reward_server.compat.ors_paths import AtTheRoot
 from reward_server.console import mounting as console
 from reward_server.llm.budget import Prices
@@ -86,7 +86,7 @@ ROUTES = (
     sockets,
 )
 """Those called most come first: the framework asks one after the other whether a path is theirs."""
-DOORS = (openrlhf, slime, nemo_gym, openenv, openenv_socket, openai, vllm, ors)
+DOORS = (openrlhf, slime, nemo_gym, openenv, openenv_socket, openai, vllm, ors, mcp)
 """For other stacks."""
 
 log = get_logger(__name__)
@@ -109,7 +109,7 @@ def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
         telemetry=NO_TELEMETRY,
     )
     errors.install(app)
-    for module in (*ROUTES, *DOORS, docs):
+    for module in (*ROUTES, *DOORS, docs, front):
         app.router.routes.extend(module.router.routes)
     if settings.console == "on":
         app.router.routes.extend(console.routes())
@@ -118,6 +118,7 @@ def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
     app.add_middleware(KnownHosts, names=settings.host_names)
     app.state.in_work = RequestsInWork()
     app.state.path_prefix = settings.path_prefix
+    app.state.has_console = settings.console == "on"
     app.add_middleware(
         RequestBoundary,
         max_concurrency=settings.max_concurrency,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete, func, insert, select
+from sqlalchemy import delete, func, insert, select, update
 
 from reward_server.store.agent_records import AgentEpisodeRow, AgentRow, StandingRow
 from reward_server.store.mapping import values_of
@@ -36,6 +36,12 @@ class AgentRepository:
         row = select(_AGENT).where(_AGENT.c.lab_id == lab_id, _AGENT.c.agent_id == agent_id)
         found = await self._session.run(lambda connection: connection.execute(row).mappings().one_or_none())
         return None if found is None else AgentRow(**found)
+
+    async def change(self, row: AgentRow) -> bool:
+        """Store an agent anew under its id; True if there was one."""
+        changes = update(_AGENT).where(_AGENT.c.lab_id == row.lab_id, _AGENT.c.agent_id == row.agent_id)
+        changes = changes.values(name=row.name, settings=row.settings, sealed_key=row.sealed_key)
+        return await self._session.run(lambda connection: connection.execute(changes).rowcount == 1)
 
     async def delete(self, lab_id: str, agent_id: str) -> bool:
         """True if there was such an agent; what it played leaves the leaderboard, the episodes stay."""

@@ -73,6 +73,9 @@ async def test_an_agent_is_added_listed_read_and_deleted(inner: House, lab: Clie
     rest = await lab.ok("GET", f"/agents?limit=1&cursor={page['next_cursor']}")
     assert [each["name"] for each in page["data"] + rest["data"]] == ["Berta", "Anna"]
     assert (await lab.ok("GET", f"/agents/{first['agent_id']}"))["name"] == "Anna"
+    changed = await lab.ok("PATCH", f"/agents/{first['agent_id']}", {"model": "step-400", "temperature": None})
+    assert (changed["model"], changed.get("temperature"), changed["name"]) == ("step-400", None, "Anna")
+    assert (await lab.ok("GET", f"/agents/{first['agent_id']}"))["model"] == "step-400"
     await lab.ok("DELETE", f"/agents/{first['agent_id']}")
     assert_error(await lab.call("GET", f"/agents/{first['agent_id']}"), 404, "agent_not_found")
 
@@ -93,6 +96,28 @@ async def test_a_key_is_sent_to_the_endpoint_and_is_nowhere_else(inner: House, l
 
 def _all_bytes(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+async def test_a_key_goes_to_no_other_address_and_may_be_changed(lab: Client) -> None:
+    with policy(friendly) as server:
+        agent = await add(lab, "http://127.0.0.1:9009", api_key=CANARY)
+        path = f"/agents/{agent['agent_id']}"
+        assert (await lab.ok("PATCH", path, {"name": "Berta"}))["has_api_key"]
+        moved = await lab.ok("PATCH", path, {"base_url": server.url})
+        assert not moved["has_api_key"]
+        body = {"messages": [{"role": "user", "content": "Hello."}]}
+        await lab.ok("POST", f"{path}/chat", body)
+        assert CANARY not in server.asked[0].headers["authorization"]
+        assert (await lab.ok("PATCH", path, {"api_key": "another"}))["has_api_key"]
+        await lab.ok("POST", f"{path}/chat", body)
+        assert server.asked[1].headers["authorization"] == "Bearer another"
+
+
+@pytest.mark.parametrize("changes", [{}, {"name": None}, {"model": None}, {"base_url": "nonsense"}, {"kind": "x"}])
+async def test_a_change_that_is_none_is_refused(lab: Client, changes: Json) -> None:
+    agent = await add(lab, "http://127.0.0.1:9009")
+    assert_error(await lab.call("PATCH", f"/agents/{agent['agent_id']}", changes), 400, "invalid_request")
+    assert (await lab.ok("GET", f"/agents/{agent['agent_id']}"))["base_url"] == agent["base_url"]
 
 
 async def test_a_key_of_another_agent_cannot_be_put_in_its_place(lab: Client, data: Path) -> None:

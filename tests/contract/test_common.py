@@ -61,7 +61,7 @@ async def test_an_unknown_route_is_404_in_the_envelope(labs: Client, path: str) 
 
 
 async def test_unknown_routes_outside_the_api_have_the_envelope_too(labs: Client) -> None:
-    assert_error(await labs.http.get("/"), 404, "not_found")
+    assert_error(await labs.http.get("/nowhere"), 404, "not_found")
     assert_error(await labs.http.get("/api"), 404, "not_found")
 
 

@@ -258,13 +258,19 @@ async def test_nemo_gym_plays_by_its_tool_and_gets_the_reward_of_the_episode(lab
     verified = await labs.ok("POST", "/compat/nemo-gym/verify", rollout("Goodbye."))
     assert verified["reward"] == played["rewards"][-1] > 0
     assert verified["response"] == rollout("Goodbye.")["response"]
+    evaluated = await labs.ok("POST", "/evaluate", {**WHERE, "messages": played["messages"], "agent_role": "user"})
+    assert verified["reward_components"] == evaluated["scores"] != {}
 
 
 async def test_nemo_gym_gets_its_row_back_with_numbers_beside(labs: Client) -> None:
     sent = rollout(LAST, agent_ref={"name": "any"}, expected_answer="none")
     verified = await labs.ok("POST", "/compat/nemo-gym/verify", sent)
     assert {name: verified[name] for name in sent} == sent
-    assert [type(verified[name]) for name in verified if name.startswith("D")]
+    numbers = {name: verified[name] for name in verified if name.startswith("D")}
+    evaluated = await labs.ok(
+        "POST", "/evaluate", {**WHERE, "messages": [*BEFORE, {"role": "assistant", "content": LAST}]}
+    )
+    assert numbers == verified["reward_components"] == evaluated["scores"] != {}
 
 
 async def test_a_rollout_is_scored_for_keys_that_may_score_and_an_episode_for_keys_that_may_train(house: House) -> None:

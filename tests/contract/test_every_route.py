@@ -27,8 +27,9 @@ APP = create_app(Settings())
 DOCUMENT = build(APP)
 SOCKETS = {"/api/v1/episodes/ws", "/api/v1/compat/openenv/ws"}
 CONSOLE = {route.path_format for route in console_routes()}  # type: ignore[attr-defined]
-UNDOCUMENTED = {"/docs", "/docs/assets/{name}", "/openapi.json", "/metrics", *SOCKETS, *CONSOLE}
-"""Routes that OpenAPI does not describe: pages, what is for Prometheus, and sockets (`tests/cli`, `test_openenv`)."""
+UNDOCUMENTED = {"/docs", "/docs/assets/{name}", "/openapi.json", "/metrics", "/mcp", *SOCKETS, *CONSOLE}
+"""Routes that OpenAPI does not describe: pages, what is for Prometheus, a protocol of its own (`test_mcp`), and sockets
+(`tests/cli`, `test_openenv`)."""
 NO_LAB_KNOWS = re.compile(r"^(request_id|total_time_ms|evaluation_time_ms)$")
 
 

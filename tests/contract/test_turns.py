@@ -25,6 +25,7 @@ async def test_a_turn_returns_the_documented_fields(labs: Client, episode: Json)
         "reward_delta",
         "scores",
         "scoring_version",
+        "turns_left",
         "episode_complete",
         "request_id",
     }
@@ -83,6 +84,15 @@ async def test_the_last_turn_allowed_ends_the_episode(labs: Client) -> None:
     last = await labs.say(episode, ASK_DEADLINE)
     assert (last["episode_complete"], last["terminal_reason"]) == (True, "max_turns_reached")
     assert_error(await labs.turn(episode, OFFER), 400, "episode_complete")
+
+
+async def test_turns_left_counts_down_to_the_cap(labs: Client) -> None:
+    episode = await labs.create(config={"max_turns": 3})
+    assert [(await labs.say(episode, text))["turns_left"] for text in (ASK_CAUSE, ASK_DEADLINE, OFFER)] == [2, 1, 0]
+
+
+async def test_no_turns_are_left_once_the_agent_ended_it(labs: Client, episode: Json) -> None:
+    assert (await labs.say(episode, ASK_CAUSE, terminate=True))["turns_left"] == 0
 
 
 async def test_the_agent_may_end_it_with_its_last_message(labs: Client, episode: Json) -> None:

@@ -115,7 +115,9 @@ async def test_an_agent_from_its_endpoint_to_the_leaderboard(client: AsyncLabsCl
     agent = await client.agents.add("Anna", "https://8.8.8.8/v1", "anna-8b", api_key="sk-anna", max_tokens=64)
     assert (agent.has_api_key, agent.max_tokens) == (True, 64)
     assert [each.agent_id async for each in client.agents.list()] == [agent.agent_id]
-    assert (await client.agents.get(agent.agent_id)).name == "Anna"
+    changed = await client.agents.change(agent.agent_id, {"name": "Berta", "max_tokens": None})
+    assert (changed.name, changed.max_tokens, changed.has_api_key) == ("Berta", None, True)
+    assert (await client.agents.get(agent.agent_id)).name == "Berta"
     job = await client.agents.evaluate(agent.agent_id, COLLECTION, seeds=[1, 2])
     assert (job.type, job.counts.total) == ("evaluate_agent", 2)
     await client.jobs.cancel(job.job_id)

@@ -14,6 +14,7 @@ from reward_server.episodes.machine import (
     require_alive,
     reward_delta,
     terminated,
+    turns_left,
 )
 from reward_server.errors import EpisodeNotFound
 from reward_server.store.records import EpisodeRow, EpisodeStatus, TurnRow
@@ -86,6 +87,12 @@ def test_why_an_episode_ends(turn: int, done: bool, terminate: bool, reason: str
     after = step(replace(EPISODE, turn=turn), done=done, terminate=terminate)
     assert after.terminal_reason == reason
     assert after.status is (EpisodeStatus.COMPLETE if reason else EpisodeStatus.ACTIVE)
+
+
+def test_turns_left_are_those_until_the_cap_and_none_once_it_is_complete() -> None:
+    assert [turns_left(replace(EPISODE, turn=turn)) for turn in (0, 1, 2)] == [3, 2, 1]
+    assert turns_left(step(replace(EPISODE, turn=2))) == 0
+    assert turns_left(step(done=True)) == turns_left(step(terminate=True)) == turns_left(COMPLETE) == 0
 
 
 def test_an_episode_of_one_turn_ends_with_it() -> None:

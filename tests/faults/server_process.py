@@ -25,7 +25,7 @@ from reward_server.store.store import Store
 ROOT = Path(__file__).parents[2]
 COLLECTIONS = ROOT / "tests" / "data" / "collections"
 WHERE = {"collection_slug": "bike-shop", "scenario_slug": "flat-tyre"}
-START_S = 120.0
+START_S = 240.0
 
 
 @dataclass

@@ -23,7 +23,7 @@ import pytest
 KILLS = int(os.environ.get("LABS_KILLS", "2"))
 SEED = int(os.environ.get("LABS_KILL_SEED", "1"))
 CLIENTS = 8
-START_S = 90.0
+START_S = 240.0
 COLLECTIONS = Path(__file__).parents[1] / "data" / "collections"
 WHERE = {"collection_slug": "bike-shop", "scenario_slug": "flat-tyre"}
 QUESTIONS = ("How did it happen?", "When do you need it back?", "Did you fall off?", "I see.", "How old is the tyre?")

@@ -63,7 +63,8 @@ def test_two_gloo_ranks_give_the_curve_of_one_process(preset: str, tmp_path: Pat
 def test_two_ranks_that_play_ahead_give_the_curve_of_one_process_that_does(
     staleness: int, kind: str, tmp_path: Path
 ) -> None:
-    changes = settings(*SMALL, f"rollout.max_staleness={staleness}", f"parallel.kind={kind}")
+    playing = (f"rollout.max_staleness={staleness}", "rollout.curriculum=spread")
+    changes = settings(*SMALL, *playing, f"parallel.kind={kind}")
     with listening(stage()) as url:
         command = ["train", "demo", "--url", url, *changes]
         assert main([*command, "--out", str(tmp_path / "one")]) == 0

@@ -7,8 +7,11 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from learner.config import read
 from learner.generate.hf import HfGenerator
 from learner.rollout import RolloutCollector, RolloutStage
+from learner.seeds import FIRST_HELD_OUT_SEED
+from learner.stages import open_stages
 from reward_server.server.app import Ports, create_app
 from reward_server.settings import Settings
 from scenarios.library import load_library
@@ -64,3 +67,25 @@ async def test_turns_one_by_one_and_together_are_the_same_to_the_last_bit(lost: 
 
     async with app.router.lifespan_context(app):
         assert await played(httpx2.ASGITransport(app=app)) == await played(Losing(app=app))
+
+
+@pytest.mark.slow
+async def test_training_meets_the_cases_of_its_split_alone_and_evaluations_those_of_theirs(tmp_path: Path) -> None:
+    words = tokenizer()
+    library = load_library(only=["customer-support/charged-twice"])
+    app = create_app(Settings(data=tmp_path), ports=Ports(library=library, own_process=False))
+    settings = read({"server": {"collection": "customer-support", "scenario": "charged-twice", "max_turns": 1}})
+    transport = httpx2.ASGITransport(app=app)
+    async with app.router.lifespan_context(app), AsyncLabsClient("http://localhost", "", transport=transport) as client:
+        stages = await open_stages(settings, client)
+        assert stages.told() is not None
+        rollouts = RolloutCollector(client, HfGenerator(policy(words), max_tokens=4), Renderer(words), stages.of(0))
+        for split, stage, first in (("train", stages.of(0), 0), ("eval", stages.of(0, held_out=True), 2**40)):
+            assert first in (0, FIRST_HELD_OUT_SEED)
+            found = await rollouts.collect(range(first, first + 12), 1, (0,), stages=[stage] * 12)
+            assert found.errored == 0
+            met = set()
+            for each in found.trajectories:
+                opening = (await client.get_episode(each.episode_id)).messages[0].content
+                met.add(library.vault.heard("customer-support", "charged-twice", opening).split)
+            assert met == {split}

@@ -55,6 +55,7 @@ async def test_an_episode_over_a_socket_is_what_it_is_over_http(server: ServerPr
     assert (created["ref"], played["ref"]) == ("a", 2)
     assert {**_same(episode), "ref": "a"} == _same(created)
     assert {**_same(turn), "ref": 2} == _same(played)
+    assert turn["turns_left"] == played["turns_left"] == episode["max_turns"] - 1
     assert "ref" not in ended
     assert (ended["status"], seen["rewards"]) == ("complete", [turn["reward"]])
 

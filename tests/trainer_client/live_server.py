@@ -13,7 +13,7 @@ from typing import Self
 import httpx2
 
 ROOT = Path(__file__).parents[2]
-START_S = 120.0
+START_S = 240.0
 
 
 class LiveServer:

@@ -146,5 +146,6 @@ async def test_a_group_is_played_through_the_batch_doors(tmp_path: Path) -> None
     assert isinstance(first, PlayedTurn)
     assert isinstance(second, PlayedTurn)
     assert first.reward == second.reward == alone.reward
+    assert first.turns_left == second.turns_left == alone.turns_left == 1
     assert isinstance(third, FailedTurn)
     assert (third.episode_id, third.code) == ("ep_unknown", "episode_not_found")

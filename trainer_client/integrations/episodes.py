@@ -99,7 +99,12 @@ class Episodes:
                 {
                     "collection_slug": each.task.collection,
                     "scenario_slug": each.task.scenario,
-                    "config": {"seed": each.task.seed, "max_turns": self._max_turns, "observation_role": "user"},
+                    "config": {
+                        "seed": each.task.seed,
+                        "max_turns": self._max_turns,
+                        "observation_role": "user",
+                        "split": each.task.split,
+                    },
                 }
                 for each in part
             ]

@@ -22,6 +22,7 @@ from trainer_client.chat.tools import in_words
 from trainer_client.client import LabsClient
 from trainer_client.integrations.episodes import CARD, Episodes
 from trainer_client.integrations.tasks import Task, dataset_rows
+from trainer_client.wire.episodes import Split
 
 __all__ = ["LabsConfig", "LabsData", "LabsEnv", "LabsEnvConfig", "LabsTask", "LabsTaskset"]
 
@@ -43,6 +44,8 @@ class LabsConfig(vf.TasksetConfig):  # type: ignore[misc]
     """`collection/scenario`, or a collection for all of its scenarios."""
     seeds: int = 64
     first_seed: int = 0
+    split: Split | None = None
+    """Of scenarios with variants: `train` or `eval`; else all variants."""
     max_turns: int | None = None
 
 
@@ -99,7 +102,7 @@ class LabsTaskset(vf.Taskset[LabsTask, LabsConfig]):  # type: ignore[misc]
                 for each in collection.scenarios
             }
             seeds = range(config.first_seed, config.first_seed + config.seeds)
-            rows = dataset_rows(client, config.scenarios, seeds)
+            rows = dataset_rows(client, config.scenarios, seeds, config.split)
         for row in rows:
             yield LabsTask(
                 LabsData(

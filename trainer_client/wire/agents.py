@@ -37,6 +37,28 @@ class AgentRequest(RequestModel):
     max_tokens: Annotated[int, Field(ge=1, le=32_768, strict=True)] | None = None
 
 
+class ChangeAgentRequest(RequestModel):
+    """PATCH /agents/{id}: what is named is changed; `null` sets a value back to none, where an agent can be without."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = None
+    base_url: Annotated[str, StringConstraints(min_length=1, max_length=2048)] | None = None
+    model: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
+    api_key: Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=r"^[\x21-\x7e]+$")] | None = None
+    """Removed by `null`, and by another `base_url` that comes without a key: it is not sent to another place."""
+    system_prompt: Annotated[str, StringConstraints(max_length=MAX_CONTENT_CHARACTERS)] | None = None
+    temperature: Annotated[float, Field(ge=0.0, le=2.0, allow_inf_nan=False)] | None = None
+    max_tokens: Annotated[int, Field(ge=1, le=32_768, strict=True)] | None = None
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if not self.model_fields_set:
+            raise ValueError("name at least one field to change")
+        for name in ("name", "base_url", "model"):
+            if name in self.model_fields_set and getattr(self, name) is None:
+                raise ValueError(f"an agent cannot be without `{name}`")
+        return self
+
+
 class AgentSummary(ResponseModel):
     """An agent."""
 

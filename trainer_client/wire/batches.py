@@ -89,6 +89,7 @@ class PlayedTurn(ResponseModel):
     scoring_version: str | None = None
     tool_results: list[ToolResult] | None = None
     tool_errors: list[ToolError] | None = None
+    turns_left: Annotated[int, Field(ge=0, le=MAX_TURNS)] | None = None
     episode_complete: bool
     terminal_reason: TerminalReason | None = None
 

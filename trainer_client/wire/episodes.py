@@ -120,6 +120,8 @@ class TurnResponse(ResponseModel):
     tool_results: list[ToolResult] | None = None
     """One for each tool call of the turn, in order. Older servers do not send it."""
     tool_errors: list[ToolError] | None = None
+    turns_left: Annotated[int, Field(ge=0, le=MAX_TURNS)] | None = None
+    """How many turns the episode still allows: 0 once it is complete. Older servers do not send it."""
     episode_complete: bool
     terminal_reason: TerminalReason | None = None
     request_id: str

@@ -26,6 +26,7 @@ from trainer_client.wire import (
     AgentList,
     AgentRequest,
     AgentResponse,
+    ChangeAgentRequest,
     LeaderboardResponse,
 )
 
@@ -62,6 +63,17 @@ async def list_agents(
 async def read_agent(request: Request, lab: Annotated[Lab, for_keys(*LOOK)], agent_id: AgentId) -> Body:
     """One agent."""
     return answer(request, document(await services_of(request).agents.get(lab, agent_id)))
+
+
+@router.patch("/agents/{agent_id}", response_model=AgentResponse, responses=answers(examples.AGENT, 404))
+async def change_agent(
+    request: Request,
+    lab: Annotated[Lab, for_keys(*PLAY)],
+    agent_id: AgentId,
+    wanted: Annotated[ChangeAgentRequest, JsonBody(example={"model": "anna-8b-step-400"})],
+) -> Body:
+    """Change an agent: its name, where it is or how it is asked. What it played before stays on the leaderboard."""
+    return answer(request, await services_of(request).agents.change(lab, agent_id, wanted))
 
 
 @router.delete("/agents/{agent_id}", response_model=AgentResponse, responses=answers(examples.AGENT, 404))

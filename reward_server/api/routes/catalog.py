@@ -40,7 +40,7 @@ async def list_collections(request: Request, lab: Annotated[Lab, for_keys(*ANY)]
 async def read_collection(request: Request, lab: Annotated[Lab, for_keys(*ANY)], collection_slug: str) -> Body:
     """One collection."""
     collection = collection_for(lab, services_of(request).catalog, collection_slug)
-    return answer(request, _collection(collection))
+    return answer(request, collection_in_short(collection))
 
 
 @router.get(
@@ -53,16 +53,22 @@ async def read_scenario(
 ) -> Body:
     """One scenario, with the personas that `config.persona_slug` may name, and its tools."""
     scenario = scenario_for(lab, services_of(request).catalog, collection_slug, scenario_slug)
-    tools = [tool.shown() for tool in scenario.card.tools]
-    return answer(request, {**_scenario(scenario), "personas": list(scenario.personas), "tool_definitions": tools})
+    return answer(request, scenario_in_full(scenario))
 
 
 def _catalog(request: Request, lab: Lab) -> Body:
     visible = visible_collections(lab, services_of(request).catalog)
-    return answer(request, {"collections": [_collection(collection) for collection in visible]})
+    return answer(request, {"collections": [collection_in_short(collection) for collection in visible]})
 
 
-def _collection(found: PublicCollection) -> Body:
+def scenario_in_full(found: PublicScenario) -> Body:
+    """A scenario with the personas that may be asked for, and its tools."""
+    tools = [tool.shown() for tool in found.card.tools]
+    return {**_scenario(found), "personas": list(found.personas), "tool_definitions": tools}
+
+
+def collection_in_short(found: PublicCollection) -> Body:
+    """A collection, with the cards of its scenarios."""
     card = found.card
     return {
         "slug": card.slug,
