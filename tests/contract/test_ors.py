@@ -372,7 +372,7 @@ async def test_a_page_can_neither_begin_nor_end_a_session(labs: Client, ors: Ors
 
 
 async def test_the_root_is_the_doors_for_its_calls_alone(labs: Client) -> None:
-    for path in ("/", "/tool", "/create/x", "/api/v1/tools", "/v1/tools", "/docs/call", "/api/v1/ping"):
+    for path in ("/tool", "/create/x", "/api/v1/tools", "/v1/tools", "/docs/call", "/api/v1/ping"):
         assert (await labs.http.get(path)).status_code == 404, path
     assert (await labs.http.get("/health")).json()["status"] == "ok"
     assert (await labs.http.get(f"{PREFIX}/tools")).json()["terminal_tool"]["name"] == "finish"
