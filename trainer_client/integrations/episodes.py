@@ -7,6 +7,7 @@ server that is restarted is waited for. A failed episode has an error and no rew
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -85,6 +86,8 @@ class Episodes:
         """Of this process: connections of a parent are not shared with it."""
         if self._client is None or self._process != os.getpid():
             self._client, self._process = LabsClient(*self._given, retry=self._retry), os.getpid()
+            # Trainers drop an environment without a word: its connections end with it.
+            weakref.finalize(self, _close, self._client, self._process)
         return self._client
 
     def __getstate__(self) -> dict[str, Any]:
@@ -150,6 +153,12 @@ class Episodes:
             if episode.live and episode.episode_id:
                 self.client.delete_episode(episode.episode_id)
                 episode.terminal_reason = "abandoned"
+
+
+def _close(client: LabsClient, process: int) -> None:
+    """Close the connections, in the process that made them alone."""
+    if process == os.getpid():
+        client.close()
 
 
 def _take(episode: Episode, answer: Any) -> None:
