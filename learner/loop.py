@@ -25,7 +25,7 @@ from learner.overlap import BatchPlayer, PrefetchedBatches, copy_of
 from learner.rollout import BatchCollector, Collected
 from learner.run import Run
 from learner.seeds import FIRST_HELD_OUT_SEED
-from learner.stages import Stages, open_stages, own_stages
+from learner.stages import Stages, open_stages, open_stages_or_all_variants, own_stages
 from learner.types import Group
 from learner.update import MismatchError, mismatch_told
 from trainer_client import AsyncLabsClient, LabsError
@@ -48,6 +48,10 @@ Wrap = Callable[[BatchCollector], BatchCollector]
 """Gets what plays the configured scenarios, and gives what is trained on."""
 
 
+def _unwrapped(collector: BatchCollector) -> BatchCollector:
+    return collector
+
+
 async def train(
     run: Run,
     client: AsyncLabsClient,
@@ -55,7 +59,7 @@ async def train(
     asked_to_end: Callable[[], bool] = _never,
     now: Now = silent,
     *,
-    wrap: Wrap = lambda collector: collector,
+    wrap: Wrap = _unwrapped,
 ) -> None:
     """Train to the configured number of updates, or to the end of the one in which it is asked to end.
 
@@ -71,7 +75,7 @@ async def _train(
     run: Run, client: AsyncLabsClient, say: Say, asked_to_end: Callable[[], bool], now: Now, *, wrap: Wrap
 ) -> None:
     await asyncio.to_thread(run.engine.sync, run.ranks)
-    stages = await _stages(run, client, say)
+    stages = await _stages(run, client, say, is_wrapped=wrap is not _unwrapped)
     rollouts = wrap(run.rollouts(client, stages.of(0), say))
     ahead = _ahead(run, client, stages, say=say, now=now, wrap=wrap)
     try:
@@ -99,10 +103,11 @@ async def _train(
         say(run.ending())
 
 
-async def _stages(run: Run, client: AsyncLabsClient, say: Say) -> Stages:
+async def _stages(run: Run, client: AsyncLabsClient, say: Say, *, is_wrapped: bool) -> Stages:
     if run.plugins.environment is not None:
         return own_stages(run.config)
-    stages = await open_stages(run.config, client, run.retry_policy(say))
+    opened = open_stages_or_all_variants if is_wrapped else open_stages
+    stages = await opened(run.config, client, run.retry_policy(say))
     if (told := stages.told()) is not None:
         say(told)
     return stages

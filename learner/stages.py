@@ -18,7 +18,7 @@ from learner.retry import OutageRetryPolicy
 from learner.rollout import RolloutStage
 from learner.sections import ServerSection, WantedSplit
 from learner.suggestions import nearest
-from trainer_client import AsyncLabsClient, ConnectionFailed, LabsError
+from trainer_client import AsyncLabsClient, ConnectionFailed, RateLimited, Unavailable
 from trainer_client.wire.catalog import CatalogResponse, ScenarioSummary
 from trainer_client.wire.episodes import Split
 from trainer_client.wire.reward import RewardConfig
@@ -72,19 +72,28 @@ async def open_stages(config: Config, client: AsyncLabsClient, retry_policy: Out
 async def open_single_stage(
     server: ServerSection, client: AsyncLabsClient, retry_policy: OutageRetryPolicy, system: str | None = None
 ) -> Stages:
-    """The same of the one scenario, with this system prompt; the server's refusal where it does not have it.
-
-    A program with an environment of its own has no server: unless a split is asked for, nothing is waited for.
-    """
+    """The same of the one scenario, with this system prompt; the server's refusal where it does not have it."""
+    card = await retry_policy.ask(lambda _: client.scenario(server.collection, server.scenario))
     only = _stage(server, server.collection, server.scenario, system)
-    try:
-        card = await client.scenario(server.collection, server.scenario)
-    except LabsError as error:
-        if isinstance(error, ConnectionFailed) and (server.split, server.held_out_split) == ("auto", "auto"):
-            retry_policy.say("no server answers: episodes are of all variants")
-            return Stages((only,), (only,))
-        card = await retry_policy.ask(lambda _: client.scenario(server.collection, server.scenario))
     return Stages((_in_training(server, only, card),), (_held_out(server, only, card),))
+
+
+async def open_stages_or_all_variants(
+    config: Config, client: AsyncLabsClient, retry_policy: OutageRetryPolicy
+) -> Stages:
+    """`open_stages` of a script with a part of its own, which may need no server.
+
+    Where no server answers and no split is asked for, the episodes are of all variants.
+    """
+    server = config.server
+    try:
+        return await open_stages(config, client, replace(retry_policy, waits_for=(RateLimited, Unavailable)))
+    except ConnectionFailed:
+        if (server.split, server.held_out_split) != ("auto", "auto"):
+            raise
+    retry_policy.say("no server answers: episodes are of all variants")
+    only = _stage(server, server.collection, server.scenario, None)
+    return Stages((only,), (only,))
 
 
 def own_stages(config: Config) -> Stages:

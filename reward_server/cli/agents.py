@@ -115,4 +115,4 @@ def leaderboard(
         played = f"{len(row.scenarios)} scenarios, {row.episodes} episodes"
         typer.echo(f"{place:>3}  {row.mean:.3f}  {interval}  {row.name}  ({row.agent_id}; {played})")
     for other, episodes in (board.other_versions or {}).items():
-        typer.echo(f"{episodes} episodes under {other}: labs leaderboard {collection} --version {other}")
+        typer.echo(f"{episodes} episodes under {other}: ./labs leaderboard {collection} --version {other}")

@@ -103,12 +103,12 @@ def test_another_error_is_no_reason_to_wait(pauses: list[float]) -> None:
 
 
 class Limited(StageServer):
-    """Answers so many of the next requests with 429."""
+    """Answers so many of the next requests of a rollout with 429."""
 
     refused = 0
 
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
-        if self.refused:
+        if self.refused and request.method == "POST":
             self.refused -= 1
             answer = refusal(429, "rate_limited")
             answer.headers["Retry-After"] = "0.001"
