@@ -39,8 +39,10 @@ from reward_server.errors import (
     TurnInProgress,
 )
 from reward_server.ids import IdPrefix, is_id, new_token
+from reward_server.scoring.pending import StartedScoring
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import Unscored
-from reward_server.scoring.scorer import Scorer, ScoreRequest, StartedScoring
+from reward_server.scoring.scorer import Scorer
 from reward_server.shared_state.in_flight import InFlightTurns, TurnEntry
 from reward_server.shared_state.locks import LockBusy, Locks
 from reward_server.store.records import EpisodeRow, EpisodeStatus, TurnRow

@@ -30,8 +30,8 @@ from reward_server.reward_models.service import RewardModelService
 from reward_server.scoring.lineage import Lineage
 from reward_server.scoring.metering import ScoringMeter
 from reward_server.scoring.scorer import Scorer
-from reward_server.scoring.telling import WeightingDisclosure
 from reward_server.scoring.tie_breaker import PairJudge
+from reward_server.scoring.weighting_disclosure import WeightingDisclosure
 from reward_server.server.engine import (
     Deciders,
     ExtraJudges,
@@ -131,9 +131,9 @@ async def scoring_of(stack: AsyncExitStack, inputs: BuildInputs, store: Store, l
         classifier=loaded.classifier,
         reward_model=lambda: loaded.learned.at_hand,
     )
-    scorer = ports.build_scorer(library, matcher, reader, threads, guests)
+    disclosure = WeightingDisclosure(library.vault, Weightings(), AuditLog(store, ports.clock))
+    scorer = ports.build_scorer(library, matcher, reader, threads, disclosure=disclosure, guests=guests)
     scorer.meter = ScoringMeter(library.vault, metrics)
-    scorer.telling = WeightingDisclosure(library.vault, Weightings(), AuditLog(store, ports.clock))
     lineage = Lineage(library.vault, guests.conversation_judges)
     pairs = pair_judge(model, verdicts, reader, deciders.judges)
     return ScoringParts(library, matcher, reader, threads, model, verdicts, loaded.learned, scorer, lineage, pairs)

@@ -13,7 +13,8 @@ import pytest
 
 from personas.reading.matcher import Matcher
 from reward_server.errors import LabsError, ScenarioNotFound
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.request import ScoreRequest
+from reward_server.scoring.scorer import Scorer
 from scenarios.library import Library
 from tests.contract.house import Client, House, Json, assert_error
 from tests.contract.test_worded_personas import ASKS, GLASS, RACE, well, worded_house
