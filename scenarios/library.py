@@ -188,6 +188,8 @@ class Library:
     catalog: Catalog
     vault: Vault
     digest: str
+    warnings: tuple[FileFinding, ...] = ()
+    """What the authors of these files should look at."""
 
     def of_one_server(self) -> Library:
         """The same for a server of its own, beside which labs bring theirs."""
@@ -205,27 +207,27 @@ def load_library(root: Path | None = None, only: Iterable[str] | None = None, *,
         only: collections (`tutoring`) or scenarios (`tutoring/fractions`).
         turns: whether labelled turns lend their sentences to the cases.
     """
-    library, findings = load_sound(root, only, turns=turns)
-    if findings:
-        raise ScenarioFileError(findings)
+    library, errors = load_sound(root, only, turns=turns)
+    if errors:
+        raise ScenarioFileError(errors)
     return library
 
 
 def load_sound(
     root: Path | None = None, only: Iterable[str] | None = None, *, turns: bool = True
 ) -> tuple[Library, list[FileFinding]]:
-    """As `load_library`, for authors: leaves out what is broken and says what is wrong with it."""
+    """As `load_library`, for authors: leaves out what is broken and says what is wrong with it (the errors)."""
     root = root or COLLECTIONS
-    findings: list[FileFinding] = []
+    errors: list[FileFinding] = []
     collections: dict[str, LoadedCollection] = {}
     for slug, scenarios in _wanted(root, only).items():
         loaded, found = load_collection(root / slug, scenarios)
-        findings += found
+        errors += found
         if loaded:
             collections[slug] = loaded
-    if not collections and not findings:
-        findings.append(FileFinding(str(root), 1, "no collections here: add a folder with a `collection.yaml`"))
-    return _assemble(root, collections, turns=turns), findings
+    if not collections and not errors:
+        errors.append(FileFinding(str(root), 1, "no collections here: add a folder with a `collection.yaml`"))
+    return _assemble(root, collections, turns=turns), errors
 
 
 def _wanted(root: Path, only: Iterable[str] | None) -> dict[str, list[str] | None]:
@@ -305,7 +307,8 @@ def _assemble(root: Path, collections: Mapping[str, LoadedCollection], *, turns:
                 contents[f"{slug}/{name}/{each.change.variant.id}"] = [data, lent.topics, lent.commitments, asides]
         public[slug] = PublicCollection(loaded.file.public, dict(sorted(cards.items())))
     canonical = json.dumps(contents, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return Library(Catalog(public), Vault(sealed), hashlib.sha256(canonical.encode()).hexdigest())
+    warnings = tuple(finding for loaded in collections.values() for finding in loaded.warnings)
+    return Library(Catalog(public), Vault(sealed), hashlib.sha256(canonical.encode()).hexdigest(), warnings)
 
 
 def _public(file: ScenarioFile, splits: Iterable[str]) -> PublicScenario:
