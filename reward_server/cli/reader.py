@@ -93,14 +93,14 @@ def evaluate(
         if settings.reader == "local":
             found = predict(library, local, rows)
         else:
-            found, counted = asyncio.run(_asked(settings, local, lambda reader: predict(library, reader, rows)))
+            found, used = asyncio.run(asked(settings, local, lambda reader: predict(library, reader, rows)))
     except ValueError as error:
         raise InvalidRequest(str(error)) from None
     if predictions:
         _write(predictions, found)
     typer.echo(table(by_collection(found)))
     if settings.reader != "local":
-        typer.echo(counted)
+        typer.echo(used)
 
 
 def _twice(settings: Settings) -> bool:
@@ -126,15 +126,17 @@ def chosen_reader(who: str | None) -> dict[str, str]:
     return {"reader": "local"} if who == "local" else {"reader": "decisions", "decisions": who}
 
 
-async def _asked(
+async def asked(
     settings: Settings, local: LocalReader, work: Callable[[Reader], list[TurnPrediction]]
 ) -> tuple[list[TurnPrediction], str]:
-    """The readings of a decision model, and how many turns it did not read."""
+    """The readings of a decision model, how many turns it did not read, and what they cost."""
     from reward_server.judges.verdict_cache import VerdictCache
+    from reward_server.llm.counting import CountingMeter
     from reward_server.server.engine import deciders_of, load_matcher, reader_of
 
     failed: Counter[str] = Counter()
-    deciders = deciders_of(settings, load_matcher(settings), VerdictCache())
+    meter = CountingMeter()
+    deciders = deciders_of(settings, load_matcher(settings), VerdictCache(), meter=meter)
     try:
         reader = reader_of(settings, local, deciders.reader, lambda kind: failed.update([kind]))
         found = await asyncio.to_thread(work, reader)
@@ -142,7 +144,8 @@ async def _asked(
         await deciders.close()
     why = ", ".join(f"{count} {kind}" for kind, count in failed.most_common())
     named = deciders.reader.name if deciders.reader else "local"
-    return found, f"read by {named}; {failed.total()} turns read locally instead{f' ({why})' if why else ''}"
+    fell_back = f"{failed.total()} turns read locally instead{f' ({why})' if why else ''}"
+    return found, f"read by {named}; {fell_back}; {meter.used(len(found), 'turn')}"
 
 
 @app.command()

@@ -165,6 +165,15 @@ def _counts(found: TurnPrediction, turn: LabelledTurn) -> Iterable[tuple[str, in
         yield "commitment heard", int(set(turn.commits) <= set(found.commits)), 1
 
 
+GOOD = frozenset({"specific understood", "double, per fact", "open apt", "commitment heard"})
+"""The measures of which more is better; of the others less is."""
+
+
+def is_right(found: TurnPrediction) -> bool:
+    """True if all that the turn says was understood, and nothing that it does not say."""
+    return all(hit == (of if name in GOOD else 0) for name, hit, of in _counts(found, found.row.turn))
+
+
 def by_collection(predictions: Sequence[TurnPrediction]) -> Mapping[str, dict[str, Share]]:
     """The measures of each collection, and of all under `all`."""
     names = sorted({each.row.collection for each in predictions})
