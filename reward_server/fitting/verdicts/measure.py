@@ -13,7 +13,7 @@ from reward_server.fitting.verdicts.read import LabelledTalk
 from reward_server.judges.base import Case, RemoteJudge, Verdict
 from reward_server.reward_models.agreement import cohen_kappa
 from reward_server.reward_models.reliability import FigureInterval, binomial, calibration_error
-from reward_server.scoring.scorer import NOT_REPLAYED
+from reward_server.scoring.computing import NOT_REPLAYED
 
 BATCH = 16
 OPERATOR = "operator"
