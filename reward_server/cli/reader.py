@@ -167,6 +167,9 @@ def train(
             "--from", help="Train the encoder of this artefact further (3 passes are enough).", dir_okay=False
         ),
     ] = None,
+    practice: Annotated[
+        bool, typer.Option(help="Learn from the practice cases too, but for the domains that are kept aside.")
+    ] = True,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the samples and initial weights.")] = 0,
 ) -> None:
     """Train the reader on the labelled turns of the scenarios and write its artefact (safetensors).
@@ -180,13 +183,14 @@ def train(
     from reward_server.fitting.reader.train import train as trained
     from reward_server.server.engine import load_scenarios
     from scenarios.lint import COLLECTIONS
+    from scenarios.practice import load_practice
 
     library = load_scenarios(scenarios)
     rows = packaged_turns(scenarios or COLLECTIONS, library)
     left_out = frozenset(leave_out or ())
     if unknown := left_out - set(library.catalog.collections):
         raise InvalidRequest(f"there is no collection {min(unknown)}")
-    lesson = lesson_of(library, rows, packaged_acts(), left_out)
+    lesson = lesson_of(library, rows, packaged_acts(), left_out, load_practice() if practice else ())
     with shown(wide_console()) as report:
         raw = trained(
             lesson,
