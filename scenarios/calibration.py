@@ -11,7 +11,6 @@ from personas.case.calibration import PlattScaling, ReaderCalibration
 from scenarios.yamlfile import load, relative_name
 
 CALIBRATION_FILE = "reader.json"
-CALIBRATION_SCHEMA = "labs.reader/1"
 
 
 class ScalingEntry(BaseModel):
@@ -32,7 +31,7 @@ class CalibrationFile(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
-    schema_: Literal["labs.reader/1"] = Field(alias="schema", default=CALIBRATION_SCHEMA)
+    schema_: Literal["labs.reader/1"] = Field(alias="schema", default="labs.reader/1")
     reader: str = Field(pattern=r"^[0-9a-f]{12}$")
     """Digest of the reader that it was fitted for."""
     turns: int = Field(ge=1)
