@@ -5,8 +5,10 @@ While the server starts they end the process as they would any other: there is n
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from types import FrameType
 from typing import Any, Self
 
@@ -37,3 +39,10 @@ class Signals:
 
         for each in ENDING:
             self._before[each] = signal.signal(each, heard)
+
+
+def hear_hangup(stack: AsyncExitStack, answer: Callable[[], None]) -> None:
+    """Call this on SIGHUP, until the stack is closed."""
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, answer)
+    stack.callback(loop.remove_signal_handler, signal.SIGHUP)
