@@ -134,11 +134,29 @@ def openrlhf(case: Case) -> float:
     return float(answer["rewards"][0])
 
 
+def fastmcp(case: Case) -> float:
+    """Play the episode by the tools of MCP; the reward of the last turn."""
+    from fastmcp import Client
+
+    async def played() -> list[dict[str, Any]]:
+        async with Client(f"{case['plain']}/mcp", auth=case["key"]) as labs:
+            config = {"seed": case["seed"], "max_turns": len(case["asks"])}
+            episode = await labs.call_tool("start_episode", {**case["where"], "config": config})
+            name = (episode.structured_content or {})["episode_id"]
+            turns = [await labs.call_tool("play_turn", {"episode_id": name, "text": ask}) for ask in case["asks"]]
+        return [turn.structured_content or {} for turn in turns]
+
+    turns = asyncio.run(played())
+    _expect("ended", [turn["episode_complete"] for turn in turns], [False] * (len(turns) - 1) + [True])
+    return float(turns[-1]["reward"])
+
+
 CLIENTS: dict[str, tuple[str, Callable[[Case], float]]] = {
     "OpenEnv `GenericEnvClient`": ("openenv", openenv),
     "ORS, openreward": ("openreward", openreward),
     "ORS, ors-sdk": ("ors-sdk", ors),
     "ORS, TRL `OpenRewardSpec`": ("trl", trl),
+    "MCP, FastMCP's client": ("fastmcp", fastmcp),
     "OpenAI SDK": ("openai", openai),
     "OpenRLHF `SingleTurnAgentExecutor`": ("openrlhf", openrlhf),
 }

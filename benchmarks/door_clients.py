@@ -1,6 +1,6 @@
 """Real clients of other stacks against a server with a key: the reward that each gets for one conversation.
 
-Usage: python -m benchmarks.door_clients --clients PYTHON [--write]
+Usage: python -m benchmarks.door_clients --clients PYTHON [--only CLIENT] [--write]
 
 PYTHON is the interpreter of an environment that has the clients: they want versions of libraries that Labs does not.
 
@@ -8,8 +8,8 @@ PYTHON is the interpreter of an environment that has the clients: they want vers
     /tmp/clients/bin/pip install openenv==0.10.0 openai aiohttp openreward==0.1.167 ors-sdk==0.1.0 trl==1.16.0
     /tmp/clients/bin/pip install --no-deps openrlhf==0.11.2
 
-An episode is played over HTTP. The clients of OpenEnv and ORS play it again; the others are shown what was said. All of
-them have to get what /evaluate gives that transcript, or the command fails.
+openenv brings FastMCP. An episode is played over HTTP. The clients of OpenEnv, ORS and MCP play it again; the others
+are shown what was said. All of them have to get what /evaluate gives that transcript, or the command fails.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ def main() -> None:
     """Play, ask every client, compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clients", required=True, help="the interpreter of an environment with the clients")
+    parser.add_argument("--only", action="append", choices=CLIENTS, help="only this client; may be given again")
     parser.add_argument("--write", action="store_true", help="also write benchmarks/results/door_clients.md")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -50,7 +51,7 @@ def main() -> None:
         server.start()
         try:
             case, reward = played(server.url, key)
-            told = {name: answered(arguments.clients, name, case) for name in CLIENTS}
+            told = {name: answered(arguments.clients, name, case) for name in arguments.only or CLIENTS}
         finally:
             server.stop()
     text = table(reward, told)

@@ -18,6 +18,7 @@ from typing import Any
 
 from trainer_client import LabsClient
 from trainer_client.integrations.tasks import Task
+from trainer_client.wire import Message
 
 TASK = Task("clinical-intake", "tired-and-dizzy", 7)
 LINES = (
@@ -75,6 +76,27 @@ def with_verl(url: str, tokenizer: Any) -> tuple[list[float], float, list[int]]:
     if len(output.response_ids) != len(output.response_mask) or 0 not in output.response_mask:
         raise ValueError("the persona's tokens are not masked")
     return output.extra_fields["turn_scores"], output.reward_score, output.response_mask
+
+
+def with_verl_reward(url: str, tokenizer: Any) -> tuple[list[float], float, list[int]]:
+    """(nothing, reward, nothing): the reward manager, asked for the last turn of the conversation."""
+    import os
+
+    import torch
+    from omegaconf import OmegaConf
+    from verl.trainer.ppo.reward import load_reward_manager
+
+    os.environ["LABS_URL"] = url
+    place = {"source": "importlib", "name": "LabsRewardManager"}
+    place["module"] = {"path": "pkg://trainer_client.integrations.verl_reward"}  # type: ignore[assignment]
+    custom = {"path": None, "name": "compute_score"}
+    config = OmegaConf.create({"reward": {"reward_manager": place, "custom_reward_function": custom}})
+    *before, last = [{"role": each.role, "content": each.content} for each in conversation(url)]
+    ids = torch.tensor(tokenizer.encode(last["content"], add_special_tokens=False))
+    row = {"data_source": f"{TASK.collection}/{TASK.scenario}", "raw_prompt": before}
+    item = SimpleNamespace(batch={"responses": ids, "attention_mask": torch.ones_like(ids)}, non_tensor_batch=row)
+    found = asyncio.run(load_reward_manager(config, tokenizer).run_single([item]))
+    return [], found["reward_score"], []
 
 
 def with_openrlhf(url: str, tokenizer: Any, path: str) -> tuple[list[float], float, list[int]]:
@@ -145,15 +167,22 @@ def with_verifiers(url: str) -> tuple[list[float], float, list[int]]:
     return [metrics[f"labs/turn_{number}"] for number in range(1, len(LINES) + 1)], rewards[0], []
 
 
-def expected(url: str) -> float:
-    """The reward of the same conversation by `/evaluate`."""
+def conversation(url: str) -> list[Message]:
+    """The same conversation up to the last turn of the policy."""
     from trainer_client.integrations.episodes import Episodes
 
     episodes = Episodes(url, max_turns=len(LINES))
     [episode] = episodes.start([TASK])
     for line in LINES:
         episodes.say([(episode, line)])
-    return episodes.client.evaluate(TASK.collection, TASK.scenario, episode.messages).reward
+    last = max(place for place, each in enumerate(episode.messages) if each.role == "assistant")
+    return list(episode.messages[: last + 1])
+
+
+def expected(url: str) -> float:
+    """The reward of the same conversation by `/evaluate`."""
+    with LabsClient(url) as client:
+        return client.evaluate(TASK.collection, TASK.scenario, conversation(url)).reward
 
 
 def _tokenizer(path: str) -> Any:
@@ -172,11 +201,12 @@ def main() -> None:
     print(f"/evaluate: {reward:.6f}")
     ways: dict[str, Callable[[], tuple[list[float], float, list[int]]]] = {
         "verl": lambda: with_verl(options.url, _tokenizer(options.tokenizer)),
+        "verl, reward manager": lambda: with_verl_reward(options.url, _tokenizer(options.tokenizer)),
         "openrlhf": lambda: with_openrlhf(options.url, _tokenizer(options.tokenizer), options.tokenizer),
         "verifiers": lambda: with_verifiers(options.url),
     }
     for name, way in ways.items():
-        if importlib.util.find_spec(name) is None:
+        if importlib.util.find_spec(name.partition(",")[0]) is None:
             print(f"{name}: not installed")
             continue
         turns, total, mask = way()

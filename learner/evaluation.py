@@ -10,7 +10,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -20,6 +20,7 @@ from learner.endpoint import Endpoint
 from learner.failures import told
 from learner.generate.hf import HfGenerator
 from learner.models import check_device
+from learner.passes import pass_k
 from learner.rollout import RolloutStage
 from learner.sections import WantedSplit
 from learner.seeds import FIRST_HELD_OUT_SEED
@@ -59,6 +60,8 @@ class EvaluationOptions:
     """Variants: `train`, `eval` or `ALL_VARIANTS`. Else `eval` where a scenario has that split."""
     device: str | None = None
     """Where a policy of this machine samples. Else the CPU."""
+    passes_at: float = 0.7
+    """The reward with which an episode passes, of pass^k."""
     transcripts: bool = False
     """Whether what was said is wanted, too."""
 
@@ -101,6 +104,8 @@ class EvaluationResult:
     played: Sequence[str] = ()
     """What was played, in lines."""
     transcripts: Sequence[Record] = ()
+    pass_k: Mapping[int, float] = field(default_factory=dict)
+    """By k, how likely every one of k episodes of a scenario passes."""
 
     @property
     def mean(self) -> float:
@@ -191,9 +196,11 @@ def measure_stored(path: str, which: str, asked: EvaluationOptions) -> Evaluatio
             seeds, places = _seeds(stages, asked.episodes)
             rollouts = rollout.RolloutCollector(client, generator, stored.renderer, stages[0])
             found = await rollouts.collect(seeds, 1, (0,), stages=places)
+            at = dict(zip(seeds, map(stages.index, places), strict=True))
             records = await transcripts.of_collected(client, found, places) if asked.transcripts else []
         return _measured(
-            [(each.reward, each.scores) for each in found.trajectories],
+            asked,
+            [(str(at[each.seed]), each.reward, each.scores) for each in found.trajectories],
             [told(code, found.error_messages) for code in found.error_codes],
             [*_told(stored, chosen, from_file=from_file), *_variants(stages)],
             records,
@@ -221,7 +228,8 @@ def measure_endpoint(address: str, model: str, asked: EvaluationOptions) -> Eval
                     results += await _played(client, endpoint, stage, mine)
         words = [] if endpoint.takes_tools else [f"{endpoint.base} takes no tools: it is told of them in words"]
         return _measured(
-            [(each.reward, each.scores or {}) for each in results if each.ok],
+            asked,
+            [(f"{each.collection}/{each.scenario}", each.reward, each.scores or {}) for each in results if each.ok],
             [f"{each.error.code} ({each.error.message})" for each in results if each.error is not None],
             [f"{endpoint.base}: {chosen.text()}", *_variants(stages), *words],
             [transcripts.of_rollout(each) for each in results],
@@ -260,11 +268,13 @@ def _seeds(stages: Sequence[RolloutStage], episodes: int) -> tuple[list[int], li
 
 
 def _measured(
-    found: Sequence[tuple[float, Mapping[str, float]]],
+    asked: EvaluationOptions,
+    found: Sequence[tuple[str, float, Mapping[str, float]]],
     errors: Sequence[str],
     played: Sequence[str],
     records: Sequence[Record],
 ) -> EvaluationResult:
-    names = sorted({name for _, scores in found for name in scores})
-    means = {name: fmean(scores[name] for _, scores in found if name in scores) for name in names}
-    return EvaluationResult([reward for reward, _ in found], means, errors, played, records)
+    names = sorted({name for *_, scores in found for name in scores})
+    means = {name: fmean(scores[name] for *_, scores in found if name in scores) for name in names}
+    passes = pass_k([(scenario, reward) for scenario, reward, _ in found], asked.passes_at)
+    return EvaluationResult([reward for _, reward, _ in found], means, errors, played, records, passes)

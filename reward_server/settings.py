@@ -189,6 +189,11 @@ class Settings(BaseSettings):
         min_length=1,
         description="Address of this API for the learners of runs; default: the server's own. `labs worker` needs it.",
     )
+    step_rewards: Literal["last", "each"] = Field(
+        default="last",
+        description="Which steps of OpenEnv and calls of ORS have a reward, that of the conversation so far, and its "
+        "dimensions; `each` is wrong for clients that add up steps.",
+    )
     path_prefix: str = Field(
         default="",
         pattern=r"^(/[A-Za-z0-9._~-]+)*$",

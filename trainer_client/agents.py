@@ -111,10 +111,20 @@ class AgentCalls:
 
     @method
     def leaderboard(
-        self, collection_slug: str, scenario_slug: str | None = None, *, scoring_version: str | None = None
+        self,
+        collection_slug: str,
+        scenario_slug: str | None = None,
+        *,
+        scoring_version: str | None = None,
+        passes_at: float | None = None,
     ) -> Call[LeaderboardResponse]:
-        """The lab's agents by mean reward, with intervals, under one scoring version."""
-        query = query_of(collection_slug=collection_slug, scenario_slug=scenario_slug, scoring_version=scoring_version)
+        """The lab's agents by mean reward, with intervals and pass^k, under one scoring version."""
+        query = query_of(
+            collection_slug=collection_slug,
+            scenario_slug=scenario_slug,
+            scoring_version=scoring_version,
+            passes_at=passes_at,
+        )
         return Call("GET", "/leaderboard", LeaderboardResponse, query=query)
 
 

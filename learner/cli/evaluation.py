@@ -96,9 +96,12 @@ def evaluate(
     save: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the transcripts there, one JSON line per episode.")
     ] = None,
+    passes_at: Annotated[
+        float, typer.Option(min=0, max=1, help="Reward with which an episode passes, of pass^k.")
+    ] = 0.7,
     url: Url = None,
 ) -> int:
-    """Play held-out seeds with a policy and print the mean reward with its standard error.
+    """Play held-out seeds with a policy and print the mean reward with its standard error, and pass^k.
 
     A run is played with its own settings, unless you change them. The key of an endpoint is read from OPENAI_API_KEY.
     """
@@ -115,6 +118,7 @@ def evaluate(
         system=system,
         split=split,
         device=device,
+        passes_at=passes_at,
         transcripts=save is not None,
     )
     is_endpoint = agent.startswith(("http://", "https://"))
@@ -133,6 +137,9 @@ def _say(found: EvaluationResult) -> None:
     if not found.rewards:
         raise ValueError(f"none of {found.errored} episodes has a reward; most often: {found.common_error}")
     typer.echo(f"reward {found.mean:.3f} ± {found.standard_error:.3f} ({len(found.rewards)} episodes)")
+    if found.pass_k:
+        passes = ", ".join(f"pass^{k} {share:.2f}" for k, share in found.pass_k.items())
+        typer.echo(f"  {passes}")
     for name, value in found.scores.items():
         typer.echo(f"  {name:32} {value:.3f}")
     if found.errored:

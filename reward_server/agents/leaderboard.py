@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from reward_server.access import collection_for, scenario_for
 from reward_server.agents.interval import CONFIDENCE, Stratum, interval_of, mean_of
+from reward_server.agents.passes import PASSES_AT, pass_k
 from reward_server.auth.idempotency import Body
 from reward_server.auth.lab import Lab
 from reward_server.scoring.scorer import Scorer
@@ -29,8 +30,12 @@ class Leaderboard:
         self._catalog = catalog
         self._scorer = scorer
 
-    async def of(self, lab: Lab, collection: str, scenario: str | None, version: str | None) -> Body:
+    async def of(
+        self, lab: Lab, collection: str, scenario: str | None, version: str | None, passes_at: float = PASSES_AT
+    ) -> Body:
         """The lab's agents in a collection, or in one scenario of it, under a scoring version (None: the present one).
+
+        A seed passes with a reward of `passes_at`.
 
         Raises:
             CollectionNotFound, ScenarioNotFound, Forbidden: as for any other call.
@@ -43,13 +48,14 @@ class Leaderboard:
         version = version or self._scorer.version_for(collection, wanted[0] if wanted else "")
         async with self._store.reading() as unit:
             agents = await unit.agents.of(lab.lab_id)
-            standings = await unit.agents.standings(lab.lab_id, collection, version)
+            standings = await unit.agents.standings(lab.lab_id, collection, version, passes_at)
             versions = await unit.agents.versions(lab.lab_id, collection)
         return {
             "collection_slug": collection,
             "scoring_version": version,
             "scenarios": wanted,
             "confidence": CONFIDENCE,
+            "passes_at": passes_at,
             "data": ranked(agents, standings, wanted),
             "other_versions": {name: count for name, count in versions.items() if name != version},
         }
@@ -74,6 +80,7 @@ def _row(agent: AgentRow, found: Sequence[StandingRow]) -> Body:
         "agent_id": agent.agent_id,
         "name": agent.name,
         "mean": round(mean_of(strata), DECIMALS),
+        "pass_k": pass_k([(each.seeds, each.passed) for each in found]),
         "episodes": sum(each.episodes for each in found),
         "scenarios": {each.scenario: {"mean": round(each.mean, DECIMALS), "seeds": each.seeds} for each in found},
     }

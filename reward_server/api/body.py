@@ -22,6 +22,7 @@ from pydantic_core import core_schema, from_json
 
 from reward_server.api.errors import invalid
 from reward_server.errors import BodyTooLarge, BodyTooSlow, FieldProblem, InvalidRequest
+from reward_server.limits.bytes_in_flight import Reservation
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
@@ -31,6 +32,8 @@ _SUSPICIOUS = (_NUL_ESCAPE, b"NaN", b"Infinity")
 _SEPARATORS = (b",", b"[", b"{")
 _QUOTES_OF_A_SEPARATOR = 4
 """At most: `{"key": "text"`."""
+ROOM = "room"
+"""In the state of a request: its lab's room for bodies, a `Reservation`; without it there is no bound of that kind."""
 DEADLINE_S = 10.0
 """Time a client has to send a body, or the next part of a file."""
 LARGE_BYTES = 64_000
@@ -80,6 +83,10 @@ async def read_body(request: Request, *, limit_bytes: int) -> bytes:
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared[:20]) > limit_bytes:
         raise BodyTooLarge
+    room: Reservation | None = request.scope.get("state", {}).get(ROOM)
+    if room is not None:
+        # Nobody knows how long a body will be that comes in chunks.
+        await room.take(int(declared[:20]) if declared.isdigit() else limit_bytes)
     chunks: list[bytes] = []
     size = 0
     try:
@@ -91,6 +98,8 @@ async def read_body(request: Request, *, limit_bytes: int) -> bytes:
                 chunks.append(chunk)
     except TimeoutError:
         raise BodyTooSlow from None
+    if room is not None:
+        room.keep(size)
     return b"".join(chunks)
 
 

@@ -17,7 +17,7 @@ from reward_server.agents.leaderboard import Leaderboard
 from reward_server.agents.service import AgentService
 from reward_server.api.access import access_of
 from reward_server.api.auth import Gatekeeper
-from reward_server.api.body import FORM, JsonBody, Limit, off_the_loop, parse, read_body
+from reward_server.api.body import FORM, ROOM, JsonBody, Limit, off_the_loop, parse, read_body
 from reward_server.api.credentials import Credentials, credentials_of
 from reward_server.api.cursor import CursorCodec
 from reward_server.api.edge import require_json
@@ -39,8 +39,9 @@ from reward_server.evaluations.ranking import RankingService
 from reward_server.evaluations.service import EvaluationService
 from reward_server.jobs.files import FileService
 from reward_server.jobs.service import JobService
+from reward_server.limits.bytes_in_flight import BytesInFlight, Reservation
 from reward_server.limits.compute_budget import ComputeBudget
-from reward_server.limits.concurrency_limit import LabConcurrencyLimit
+from reward_server.limits.concurrency_limit import ConcurrencySlot, LabConcurrencyLimit
 from reward_server.limits.connections import OpenConnections
 from reward_server.limits.fair_threads import work_for
 from reward_server.limits.storage import StorageQuota
@@ -63,7 +64,7 @@ T = TypeVar("T")
 Body = dict[str, Any]
 MAX_IDEMPOTENCY_KEY_CHARACTERS = 255
 ADMITTED = "admitted"
-"""In the state of a request: somebody who may ask asks."""
+"""In the state of a request: the id of the lab that asks, and may."""
 ON_LEAVING = "on_leaving"
 """In the state of a request: to be called when it leaves its place."""
 
@@ -99,6 +100,7 @@ class Services:
     readiness: ReadinessChecks
     concurrency_limit: LabConcurrencyLimit
     connections: OpenConnections
+    bytes_in_flight: BytesInFlight
     compute: ComputeBudget
     usage: UsageMeter
     storage: StorageQuota
@@ -132,7 +134,7 @@ async def admitted(request: Request, given: Credentials) -> Lab:
     request.state.trace |= {"lab": admission.lab.lab_id, "key": admission.lab.key_id}
     work_for(admission.lab.lab_id)
     ask_as(admission.lab, address)
-    request.scope["state"][ADMITTED] = True
+    request.scope["state"][ADMITTED] = admission.lab.lab_id
     await services.reward_models.current()  # a model that was activated elsewhere serves from this request on
     decision = admission.decision
     if decision is not None:
@@ -143,9 +145,15 @@ async def admitted(request: Request, given: Credentials) -> Lab:
     await _require(services, request, admission.lab)
     if admission.lab is not DEVELOPMENT_LAB:
         slot = await services.concurrency_limit.enter(admission.lab)
-        request.scope["state"][ON_LEAVING] = partial(services.concurrency_limit.leave, slot)
+        room = Reservation(services.bytes_in_flight.of(admission.lab.lab_id))
+        request.scope["state"] |= {ROOM: room, ON_LEAVING: partial(_leave, services, slot, room)}
     services.usage.count(admission.lab.lab_id, requests=1)
     return admission.lab
+
+
+def _leave(services: Services, slot: ConcurrencySlot, room: Reservation) -> None:
+    services.concurrency_limit.leave(slot)
+    room.leave()
 
 
 async def readmit(request: Request) -> Lab:

@@ -492,6 +492,7 @@ LEADERBOARD: Example = {
     "scoring_version": _SCORING_VERSION,
     "scenarios": [_WHERE["scenario_slug"]],
     "confidence": 0.95,
+    "passes_at": 0.7,
     "data": [
         {
             "rank": 1,
@@ -499,6 +500,7 @@ LEADERBOARD: Example = {
             "name": "Qwen3 8B, step 400",
             "mean": 0.4312,
             "interval": {"low": 0.3921, "high": 0.4703},
+            "pass_k": {"1": 0.2188, "2": 0.0524, "4": 0.0021, "8": 0.0},
             "episodes": 32,
             "scenarios": {_WHERE["scenario_slug"]: {"mean": 0.4312, "seeds": 32}},
         }

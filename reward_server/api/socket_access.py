@@ -17,12 +17,17 @@ from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
 from reward_server.auth.scopes import Scope
 from reward_server.errors import LabsError, RateLimited, Stopped, StoreUnavailable
 from reward_server.ids import new_request_id
+from reward_server.limits.bytes_in_flight import LabBytes
 from reward_server.limits.connections import LabConnections, OpenConnections
 from reward_server.limits.fair_threads import work_for
 from reward_server.logs.logger import get_logger
 
 BUSY = "socket_operations"
 """In the state of a socket: how many operations are in work."""
+LAB = "lab_of_socket"
+"""In the state of an accepted socket: the id of its lab."""
+SHARE = "bytes_in_flight"
+"""In the state of an accepted socket: the bytes in flight of its lab, a `LabBytes`; none in development mode."""
 
 NO_LONGER_ADMITTED = 1008
 """With this a socket is closed whose key was good when it was opened: after the answer that says so."""
@@ -55,6 +60,9 @@ async def _let_in(
         lab = await services.gatekeeper.identify(credentials_of(websocket), address_of(websocket))
         lab.require(scope)
         held.enter_context(kind(services.connections).held(lab.lab_id))
+        websocket.scope["state"][LAB] = lab.lab_id
+        if lab is not DEVELOPMENT_LAB:
+            websocket.scope["state"][SHARE] = services.bytes_in_flight.of(lab.lab_id)
     except LabsError as error:
         request_id = new_request_id()
         response = error_response(request_id, error)
@@ -81,6 +89,13 @@ class OperationAccess:
         slot = await self.services.concurrency_limit.enter(self.lab)
         self.leaving.callback(self.services.concurrency_limit.leave, slot)
         self.services.usage.count(self.lab.lab_id, requests=1)
+
+
+def weighs(websocket: WebSocket, size: int) -> None:
+    """An operation of so many bytes is in work; with a negative size, it is done."""
+    share: LabBytes | None = websocket.scope["state"].get(SHARE)
+    if share is not None:
+        share.change(size)
 
 
 @asynccontextmanager

@@ -103,16 +103,21 @@ def leaderboard(
     version: Annotated[
         str | None, typer.Option(help="Scoring version, sv_…  \\[default: the present one]", show_default=False)
     ] = None,
+    passes_at: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Reward with which a seed passes.  \\[default: 0.7]", show_default=False),
+    ] = None,
     url: Url = None,
 ) -> None:
-    """Show the lab's agents by mean reward, with 95 % intervals, under one scoring version."""
+    """Show the lab's agents by mean reward, with 95 % intervals and pass^k, under one scoring version."""
     with connected(url) as client:
-        board = client.agents.leaderboard(collection, scenario, scoring_version=version)
+        board = client.agents.leaderboard(collection, scenario, scoring_version=version, passes_at=passes_at)
     typer.echo(f"{board.collection_slug}, {len(board.scenarios)} scenarios, {board.scoring_version}")
     for row in board.data:
         place = "-" if row.rank is None else str(row.rank)
         interval = "no interval" if row.interval is None else f"{row.interval.low:.3f} to {row.interval.high:.3f}"
         played = f"{len(row.scenarios)} scenarios, {row.episodes} episodes"
-        typer.echo(f"{place:>3}  {row.mean:.3f}  {interval}  {row.name}  ({row.agent_id}; {played})")
+        passes = ", ".join(f"pass^{k} {share:.2f}" for k, share in row.pass_k.items())
+        typer.echo(f"{place:>3}  {row.mean:.3f}  {interval}  {row.name}  ({row.agent_id}; {played}; {passes})")
     for other, episodes in (board.other_versions or {}).items():
         typer.echo(f"{episodes} episodes under {other}: ./labs leaderboard {collection} --version {other}")

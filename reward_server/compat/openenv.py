@@ -1,9 +1,9 @@
 """OpenEnv: an environment at /compat/openenv, for `GenericEnvClient(base_url)` and what is built on it.
 
 `reset` begins an episode, `step` is a turn. Clients add up the rewards of the steps, so only the last step has one: the
-reward of the whole conversation; the others have null. Clients take null for 0 in that sum, so a step that could not
-be scored is an error, and may be sent again. Sessions are sockets (`openenv_socket`); over HTTP a cookie holds the
-episode.
+reward of the whole conversation; the others have null, unless the operator wants a reward for each (`step_rewards`).
+Clients take null for 0 in that sum, so a step that could not be scored is an error, and may be sent again. Sessions are
+sockets (`openenv_socket`); over HTTP a cookie holds the episode.
 """
 
 from __future__ import annotations
@@ -75,6 +75,8 @@ class PersonaLine(ResponseModel):
 
     message: str
     """What the persona said."""
+    metadata: dict[str, Any] | None = None
+    """With rewards for each step: `reward_components`, the dimensions of the reward."""
 
 
 class Observed(ResponseModel):
@@ -82,7 +84,8 @@ class Observed(ResponseModel):
 
     observation: PersonaLine
     reward: Reward | None
-    """Of the whole conversation, with the last step; null before."""
+    """Of the whole conversation, with the last step; null before. With rewards for each step, of the conversation so
+    far."""
     done: bool
     request_id: str
 
@@ -214,7 +217,11 @@ async def stepped(services: Services, lab: Lab, episode: str, action: AgentTurn)
     message = validate(Message, {"role": "assistant", "content": of_a_rollout(said), "tool_calls": action.tool_calls})
     turn = await played(services, lab, episode, TurnRequest(messages=[message]), None)
     done: bool = turn["episode_complete"]
-    return turn["turn"], _observation(turn["observation"]["content"], turn["reward"] if done else None, done=done)
+    observed = _observation(turn["observation"]["content"], turn["reward"] if done else None, done=done)
+    if services.settings.step_rewards == "each":
+        observed["reward"] = turn["reward"]
+        observed["observation"]["metadata"] = {"reward_components": turn.get("scores") or {}}
+    return turn["turn"], observed
 
 
 def _observation(line: str, reward: float | None, *, done: bool) -> Body:

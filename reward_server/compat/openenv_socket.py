@@ -20,7 +20,15 @@ from reward_server.api.body import CONVERSATION, off_the_loop, read_json, valida
 from reward_server.api.context import Body, Services
 from reward_server.api.errors import status_of
 from reward_server.api.router import Router
-from reward_server.api.socket_access import BUSY, NO_LONGER_ADMITTED, OperationAccess, accepted, admitted, leave_trace
+from reward_server.api.socket_access import (
+    BUSY,
+    NO_LONGER_ADMITTED,
+    OperationAccess,
+    accepted,
+    admitted,
+    leave_trace,
+    weighs,
+)
 from reward_server.auth.scopes import Scope
 from reward_server.compat.openenv import PATH, AgentTurn, Reset, begun, stepped
 from reward_server.errors import (
@@ -81,7 +89,7 @@ class _Session:
                     return
                 text: str | None = message.get("text")
                 self.websocket.scope["state"][BUSY] = 1
-                reply = await self._answered((message.get("bytes") or b"") if text is None else text.encode())
+                reply = await self._weighed((message.get("bytes") or b"") if text is None else text.encode())
                 if reply is None:
                     return
                 async with asyncio.timeout(WRITE_S):
@@ -90,6 +98,13 @@ class _Session:
                 if reply["data"].get("labs_code") == Unauthenticated.code:
                     await self.websocket.close(NO_LONGER_ADMITTED)
                     return
+
+    async def _weighed(self, data: bytes) -> Body | None:
+        weighs(self.websocket, len(data))
+        try:
+            return await self._answered(data)
+        finally:
+            weighs(self.websocket, -len(data))
 
     async def _answered(self, data: bytes) -> Body | None:
         """The answer to a message; None for the last one. It leaves a line in the log, as a request does."""

@@ -310,7 +310,7 @@ async def _turn(services: Services, lab: Lab, episode: str, turn: TurnRequest, c
         played = await services.episodes.turn(lab, episode, turn, _key("call", episode, call_id))
     except EpisodeComplete as error:
         return UnplayableCall("episode_finished", error.message).outcome()
-    return outcome_of(played, episode)
+    return outcome_of(played, episode, each=services.settings.step_rewards == "each")
 
 
 async def _played(services: Services, lab: Lab, session: str, environment: str) -> tuple[Body, PublicScenario]:

@@ -76,19 +76,22 @@ def turn_of(call: Call, tools: Sequence[Shown]) -> TurnRequest:
     return TurnRequest(messages=[_message({"role": "assistant", "content": said, "tool_calls": uses})])
 
 
-def outcome_of(turn: Body, episode: str) -> Body:
-    """The outcome of a turn, as clients read it; the reward is that of the whole conversation, at its end."""
+def outcome_of(turn: Body, episode: str, *, each: bool) -> Body:
+    """The outcome of a turn, as clients read it; the reward is that of the whole conversation, at its end.
+
+    `each`: every call has the reward of the conversation so far, and its dimensions.
+    """
     finished: bool = turn["episode_complete"]
     texts = [turn["observation"]["content"]]
     texts += [f"The call of {each['name']} was not accepted: {each['message']}" for each in turn.get("tool_errors", ())]
     metadata: Body = {"episode_id": episode, "turn": turn["turn"]}
-    if finished:
+    if finished or each:
         told = ("terminal_reason", "scores", "scoring_version")
         metadata |= {name: turn[name] for name in told if name in turn}
     output = {
         "blocks": [text_block(text) for text in texts],
         "metadata": metadata,
-        "reward": turn["reward"] if finished else None,
+        "reward": turn["reward"] if finished or each else None,
         "finished": finished,
     }
     return {"ok": True, "output": output}

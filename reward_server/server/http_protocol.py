@@ -40,6 +40,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     _head_began = True
     _head_bytes = 0
     _head_timer: asyncio.TimerHandle | None = None
+    _lab: str | None = None
+    """Of the request before the last one."""
 
     def __init__(self, *given: Any, connections: Connections | None = None, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -51,6 +53,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def address(self) -> str:
         """The address it comes from, without the port."""
         return self.client[0] if self.client else UNKNOWN_ADDRESS
+
+    @property
+    def lab(self) -> str | None:
+        """The lab that asked last on it; None before a request had a key."""
+        found: str | None = None if self.cycle is None else self.cycle.scope["state"].get(ADMITTED)
+        return found or self._lab
 
     @property
     def is_answering(self) -> bool:
@@ -108,6 +116,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """A head begins."""
+        self._lab = self.lab
         super().on_message_begin()
         self._in_head, self._head_began, self._head_bytes = True, True, 0
         self._start_timer()

@@ -32,6 +32,7 @@ from reward_server.jobs.files import FileService
 from reward_server.jobs.kinds import JobKind
 from reward_server.jobs.service import JobService
 from reward_server.judges.ruler import LlmGroupJudge
+from reward_server.limits.bytes_in_flight import BytesInFlight
 from reward_server.limits.compute_budget import ComputeBudget
 from reward_server.limits.concurrency_limit import LabConcurrencyLimit
 from reward_server.limits.connections import OpenConnections
@@ -108,6 +109,7 @@ async def services_of(
         traces=inputs.traces,
         concurrency_limit=LabConcurrencyLimit(settings.max_concurrency, infrastructure.shared.leases),
         connections=OpenConnections(),
+        bytes_in_flight=BytesInFlight(),
         compute=ComputeBudget(infrastructure.shared.compute_buckets, infrastructure.usage),
         usage=infrastructure.usage,
         storage=StorageQuota(store, settings.learned_of),

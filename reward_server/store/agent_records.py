@@ -54,3 +54,5 @@ class StandingRow:
     mean: float
     mean_square: float
     """Of the seeds' means."""
+    passed: int
+    """Seeds whose mean is at least what was asked for."""

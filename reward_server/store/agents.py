@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import case, delete, func, insert, select, update
 
 from reward_server.store.agent_records import AgentEpisodeRow, AgentRow, StandingRow
 from reward_server.store.mapping import values_of
@@ -52,7 +52,9 @@ class AgentRepository:
         """Store what an agent has played; once for each item of a job, which the primary key sees to."""
         await self._session.run(lambda connection: connection.execute(insert(_PLAYED), values_of(row)))
 
-    async def standings(self, lab_id: str, collection: str, scoring_version: str) -> list[StandingRow]:
+    async def standings(
+        self, lab_id: str, collection: str, scoring_version: str, passes_at: float
+    ) -> list[StandingRow]:
         """The standings of the lab's agents in a collection under a scoring version, by agent and scenario."""
         seeds = (
             select(
@@ -76,6 +78,7 @@ class AgentRepository:
             func.sum(seeds.c.episodes).label("episodes"),
             func.avg(seeds.c.reward).label("mean"),
             func.avg(seeds.c.reward * seeds.c.reward).label("mean_square"),
+            func.sum(case((seeds.c.reward >= passes_at, 1), else_=0)).label("passed"),
         ).group_by(seeds.c.agent_id, seeds.c.scenario)
         found = await self._session.run(lambda connection: connection.execute(rows).mappings().all())
         return [
@@ -86,6 +89,7 @@ class AgentRepository:
                 episodes=int(row["episodes"]),
                 mean=float(row["mean"]),
                 mean_square=float(row["mean_square"]),
+                passed=int(row["passed"]),
             )
             for row in found
         ]

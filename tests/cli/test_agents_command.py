@@ -33,7 +33,7 @@ def test_an_agent_is_added_evaluated_and_ranked(server: ServerProcess, labs: Lab
         assert policy.asked[0].headers["authorization"] == "Bearer sk-canary"
     board = labs("leaderboard", collection, "--scenario", scenario, **env).stdout
     assert "  1  " in board
-    assert f"Anna  ({agent_id}; 1 scenarios, 2 episodes)" in board
+    assert f"Anna  ({agent_id}; 1 scenarios, 2 episodes; pass^1 0.00, pass^2 0.00)" in board
     assert labs("agents", "delete", agent_id, **env).returncode == 0
     refused = labs("agents", "evaluate", agent_id, collection, **env)
     assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)

@@ -181,6 +181,17 @@ async def test_an_agent_is_told_the_public_card_and_the_tools_of_a_scenario(lab:
     ]
 
 
+@pytest.mark.parametrize("status", [302, 307])
+async def test_an_endpoint_sends_nobody_elsewhere(lab: Client, status: int) -> None:
+    with policy(friendly) as inside:
+        elsewhere = {"Location": f"{inside.url}/v1/chat/completions"}
+        with policy(Say(None, status=status, headers=elsewhere, raw=b"")) as server:
+            agent = await add(lab, server.url)
+            body = {"messages": [{"role": "user", "content": "Hello."}]}
+            assert_error(await lab.call("POST", f"/agents/{agent['agent_id']}/chat", body), 502, "agent_failed")
+    assert inside.asked == []
+
+
 @pytest.mark.parametrize(
     ("step", "cause"),
     [
@@ -338,6 +349,12 @@ async def test_the_leaderboard_ranks_agents_by_their_mean_with_intervals(lab: Cl
     first = board["data"][0]
     assert first["episodes"] == 4
     assert first["scenarios"][SCENARIO]["seeds"] == 3
+    assert board["passes_at"] == 0.7
+    sure = await lab.ok("GET", f"/leaderboard?collection_slug={COLLECTION}&passes_at={first['mean'] / 2:.4f}")
+    assert [row["pass_k"] for row in sure["data"]] == [{"1": 1.0, "2": 1.0}, {"1": 0.0, "2": 0.0}]
+    assert_error(
+        await lab.call("GET", f"/leaderboard?collection_slug={COLLECTION}&passes_at=2"), 400, "invalid_request"
+    )
     assert first["interval"]["low"] <= first["mean"] <= first["interval"]["high"]
     assert board["data"][1]["mean"] < first["mean"]
     assert (board["scenarios"], board["other_versions"]) == ([SCENARIO], {})

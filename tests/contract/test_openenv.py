@@ -6,13 +6,16 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 import websockets
 
+from personas.reading.matcher import Matcher
 from reward_server.errors import JudgeFailed
-from tests.contract.house import WAIT_S, WHERE, Client, House, Json, assert_error
+from scenarios.library import Library
+from tests.contract.house import WAIT_S, WHERE, Client, House, Json, assert_error, running_house
 from tests.contract.test_over_a_socket import listening
 from tests.contract.test_secrecy import leaks
 
@@ -58,6 +61,20 @@ async def test_the_last_step_has_the_reward_of_evaluate(house: House, labs: Clie
     evaluated = await labs.ok("POST", "/evaluate", {**WHERE, "messages": episode["messages"], "agent_role": "user"})
     assert (last["data"]["done"], last["data"]["reward"]) == (True, evaluated["reward"])
     assert evaluated["reward"] > 0
+
+
+async def test_with_a_reward_for_each_step_it_comes_with_its_dimensions(
+    data: Path, matcher: Matcher, library: Library
+) -> None:
+    async with running_house(data, matcher, library, step_rewards="each") as house, house.client() as labs:
+        await labs.ok("POST", f"{PATH}/reset", {**WHERE, "seed": 7, "max_turns": 2})
+        steps = [await labs.ok("POST", f"{PATH}/step", {"action": {"message": ask}}) for ask in ASKS]
+        state = await labs.ok("GET", f"{PATH}/state")
+        episode = await labs.ok("GET", f"/episodes/{state['episode_id']}")
+        evaluated = await labs.ok("POST", "/evaluate", {**WHERE, "messages": episode["messages"], "agent_role": "user"})
+    assert [step["reward"] for step in steps] == episode["rewards"]
+    assert steps[-1]["observation"]["metadata"] == {"reward_components": evaluated["scores"]}
+    assert leaks(json.dumps(steps)) == []
 
 
 async def test_a_step_that_was_not_scored_is_an_error_and_may_be_sent_again(house: House) -> None:

@@ -87,6 +87,20 @@ async def test_the_last_call_has_the_reward_of_evaluate(labs: Client, in_path: b
     await client.close()
 
 
+async def test_with_a_reward_for_each_call_it_comes_with_its_dimensions(
+    data: Path, matcher: Matcher, library: Library
+) -> None:
+    async with running_house(data, matcher, library, step_rewards="each") as house, house.client() as labs:
+        client = await begun(OrsClient(labs.http, COLLECTION), max_turns=2)
+        calls = [await client.call("reply", message=ask) for ask in ASKS]
+        episode = await log_of(labs, calls[0])
+        evaluated = await labs.ok("POST", "/evaluate", {**WHERE, "messages": episode["messages"], "agent_role": "user"})
+    assert [call["output"]["reward"] for call in calls] == episode["rewards"]
+    assert [call["output"]["finished"] for call in calls] == [False, True]
+    assert set(calls[0]["output"]["metadata"]["scores"]) == set(evaluated["scores"])
+    assert calls[1]["output"]["metadata"]["scores"] == evaluated["scores"]
+
+
 async def test_a_judge_that_failed_is_an_error_and_the_call_may_be_made_again(house: House, ors: OrsClient) -> None:
     house.failure = lambda request: JudgeFailed()
     with pytest.raises(StreamError, match="A judge failed"):

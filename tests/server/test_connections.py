@@ -20,6 +20,7 @@ class Fake:
     is_answering: bool = False
     unread: int = 0
     ended: bool = False
+    lab: str | None = None
 
     @property
     def unread_bytes(self) -> int:
@@ -38,7 +39,7 @@ class Time:
 
 @pytest.fixture
 async def door() -> Connections:
-    return Connections(most=4, most_per_address=2, monotonic=Time())
+    return Connections(most=4, most_per_address=2, most_per_lab=3, monotonic=Time())
 
 
 async def test_the_quietest_of_the_same_address_gives_way(door: Connections) -> None:
@@ -77,6 +78,35 @@ async def test_where_all_places_are_taken_the_address_with_the_most_gives_one() 
         assert door.enter(each)
     assert door.enter(Fake("10.0.0.3"))
     assert ([each.ended for each in many], one.ended) == ([True, False, False], False)
+
+
+async def test_behind_one_proxy_a_lab_with_many_takes_no_place_of_another() -> None:
+    door = Connections(most=100, most_per_address=4, most_per_lab=4)
+    greedy, modest, unknown = [Fake(lab="greedy") for _ in range(4)], Fake(), Fake()
+    for each in (*greedy, modest):
+        assert door.enter(each)
+    modest.lab = "modest"
+    door.stirs(modest)
+    more = [Fake() for _ in range(3)]
+    for each in more:
+        assert door.enter(each)
+        each.lab = "greedy"
+        door.stirs(each)
+    assert door.enter(unknown)
+    assert [each.ended for each in greedy] == [True, True, True, False]
+    assert not any(each.ended for each in (modest, unknown, *more))
+
+
+async def test_connections_whose_key_is_known_by_now_leave_the_share_of_their_address(door: Connections) -> None:
+    first, second, third = Fake(), Fake(), Fake()
+    door.enter(first)
+    door.enter(second)
+    first.lab, second.lab = "acme", "rival"
+    assert door.enter(third)
+    assert not any(each.ended for each in (first, second, third))
+    for each in (first, second, third):
+        door.leave(each)
+    assert (len(door), door._of, door._owners) == (0, {}, {})
 
 
 async def test_a_connection_that_ends_frees_its_place_once(door: Connections) -> None:

@@ -137,3 +137,14 @@ async def test_one_address_that_is_not_public_refuses_the_name(monkeypatch: pyte
     answering(monkeypatch)
     with pytest.raises(UnresolvedName):
         await resolve("https://lab.example/hook", private=False, names=NameLookups())
+
+
+async def test_a_name_that_turns_to_an_inner_address_is_refused_at_the_next_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = NameLookups()
+    answering(monkeypatch, "93.184.216.34")
+    await resolve("https://lab.example/hook", private=False, names=names)
+    answering(monkeypatch, "169.254.169.254")
+    with pytest.raises(RefusedAddress):
+        await resolve("https://lab.example/hook", private=False, names=names)

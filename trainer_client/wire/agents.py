@@ -179,6 +179,8 @@ class LeaderboardRow(ResponseModel):
     """Over scenarios, of the means over seeds."""
     interval: Interval | None = None
     """95 %; absent where a scenario was played with one seed alone."""
+    pass_k: dict[str, float] = Field(default_factory=dict)
+    """By k, how likely every one of k seeds of a scenario passes, mean over scenarios."""
     episodes: int
     scenarios: dict[str, ScenarioStanding]
 
@@ -192,6 +194,8 @@ class LeaderboardResponse(ResponseModel):
     scenarios: list[str]
     """What an agent has to have played to have a rank."""
     confidence: float
+    passes_at: float | None = None
+    """The reward with which a seed passes, in `pass_k`."""
     data: list[LeaderboardRow]
     other_versions: dict[str, int]
     """Episodes under other scoring versions; `?scoring_version=` shows those."""

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Path, Query, Request
 from pydantic import AfterValidator, Field
 
+from reward_server.agents.passes import PASSES_AT
 from reward_server.agents.service import document
 from reward_server.api import examples
 from reward_server.api.access import for_keys
@@ -105,12 +106,16 @@ class LeaderboardQuery(QueryModel):
     scoring_version: Annotated[str, AfterValidator(plain_text)] | None = Field(
         default=None, min_length=1, max_length=64, description="`sv_…`; without it, the current version."
     )
+    passes_at: float = Field(
+        default=PASSES_AT, ge=0.0, le=1.0, allow_inf_nan=False, description="The reward with which a seed passes."
+    )
 
 
 @router.get("/leaderboard", response_model=LeaderboardResponse, responses=answers(examples.LEADERBOARD, 400, 403, 404))
 async def read_leaderboard(
     request: Request, lab: Annotated[Lab, for_keys(*LOOK)], query: Annotated[LeaderboardQuery, Query()]
 ) -> Body:
-    """The lab's agents by mean reward in a collection, with 95 % intervals, under one scoring version."""
+    """The lab's agents by mean reward in a collection, with 95 % intervals and pass^k, under one scoring version."""
     board = services_of(request).leaderboard
-    return answer(request, await board.of(lab, query.collection_slug, query.scenario_slug, query.scoring_version))
+    version, passes_at = query.scoring_version, query.passes_at
+    return answer(request, await board.of(lab, query.collection_slug, query.scenario_slug, version, passes_at))

@@ -12,6 +12,7 @@ import asyncio
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from fastapi import WebSocket
@@ -23,7 +24,7 @@ from reward_server.api.charged import played
 from reward_server.api.context import API_PREFIX, Body, Services, within
 from reward_server.api.errors import error_response
 from reward_server.api.router import Router
-from reward_server.api.socket_access import BUSY, NO_LONGER_ADMITTED, accepted, admitted, leave_trace
+from reward_server.api.socket_access import BUSY, NO_LONGER_ADMITTED, accepted, admitted, leave_trace, weighs
 from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import Scope
 from reward_server.errors import FieldProblem, InvalidRequest, LabsError, Unauthenticated
@@ -87,10 +88,12 @@ class _Socket:
             data = await self._next()
             if data is None:
                 return
+            weighs(self.websocket, len(data))
             task = asyncio.create_task(self._answer(data))
             self.working.add(task)
             self._say_how_busy()
-            task.add_done_callback(self._done)
+            task.add_done_callback(partial(self._done, len(data)))
+            del data
 
     async def end(self) -> None:
         """Nobody waits for answers any more; a turn that was begun is finished and stored all the same."""
@@ -99,7 +102,8 @@ class _Socket:
         await asyncio.gather(*self.working, return_exceptions=True)
         await self._close(1001)
 
-    def _done(self, task: asyncio.Task[None]) -> None:
+    def _done(self, size: int, task: asyncio.Task[None]) -> None:
+        weighs(self.websocket, -size)
         self.working.discard(task)
         self._say_how_busy()
         self.places.release()
