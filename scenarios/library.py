@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -279,6 +279,8 @@ def _assemble(root: Path, collections: Mapping[str, LoadedCollection], *, turns:
     contents: dict[str, Any] = {}
     for slug, loaded in sorted(collections.items()):
         contents[slug] = {key: value for key, value in loaded.document.data.items() if key != "criteria"}
+        if loaded.calibration is not None:
+            contents[slug]["reader"] = asdict(loaded.calibration)
         cards: dict[str, PublicScenario] = {}
         for name, (rubric, document) in sorted(loaded.rubrics.items()):
             contents[f"{slug}/{name}"] = [document.data]
@@ -355,7 +357,10 @@ def _seal(  # noqa: PLR0917 (all that a scenario is made of)
         card=file.public,
         version=file.version,
         secrets=file.private,
-        case=compile_case(file.private.persona, loaded.file.topics, replies, examples, background, common),
+        case=replace(
+            compile_case(file.private.persona, loaded.file.topics, replies, examples, background, common),
+            calibration=loaded.calibration,
+        ),
         topics=loaded.file.topics,
         foreign=loaded.file.foreign,
     )

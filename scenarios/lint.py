@@ -13,12 +13,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from personas.case.calibration import ReaderCalibration
 from personas.case.lint import lint_case
 from personas.case.schema import Background, PersonaCase
 from scenarios.agents import SUFFIX as AGENTS
 from scenarios.agents import load_agents
 from scenarios.background import OF_COLLECTION, load_background, load_common, waits_for
 from scenarios.background import SUFFIX as BACKGROUND
+from scenarios.calibration import load_calibration
 from scenarios.rubric_file import GIVEN, SCHEMA, RubricFile, findings_of, is_rubric, read_rubric
 from scenarios.rules import Loc, NodeFinding, final_tools, in_file, rule_findings
 from scenarios.schema import CollectionFile, ScenarioFile
@@ -71,6 +73,8 @@ class LoadedCollection:
     base_splits: dict[str, str] = field(default_factory=dict)
     warnings: list[FileFinding] = field(default_factory=list)
     """Findings in what can be used all the same."""
+    calibration: ReaderCalibration | None = None
+    """Of the reader, on turns of the collection."""
 
 
 def load_collection(
@@ -86,6 +90,7 @@ def load_collection(
     common = folder / OF_COLLECTION
     try:
         loaded = LoadedCollection(file, document, load_common(common, relative_name(common)))
+        loaded.calibration = load_calibration(folder)
     except ScenarioFileError as error:
         return None, [*findings, *error.findings]
     wanted = None if only is None else set(only)

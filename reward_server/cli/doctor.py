@@ -234,6 +234,18 @@ def _llm(settings: Settings) -> CheckFinding:
     return CheckFinding("llm", f"{model.name} at {about['endpoint']}; not asked (--ask asks)")
 
 
+def _voice(settings: Settings) -> CheckFinding:
+    """Check who words what personas say, and that everything for it is there."""
+    from reward_server.voice.build import own_voice_model
+
+    if settings.persona_voice == "local":
+        return CheckFinding("voice", "the engine's own lines")
+    model = own_voice_model(settings)
+    if model is None:
+        return CheckFinding("voice", "the model of llm, under the guard")
+    return CheckFinding("voice", f"{model.name} at {model.describe()['endpoint']}, under the guard; not asked")
+
+
 def _nothing_alike(texts: Sequence[str], others: Sequence[str]) -> NDArray[Any]:
     raise ConfigurationError("the text encoder is not asked here")
 
@@ -320,5 +332,6 @@ CHECKS: dict[str, Callable[[Settings], CheckFinding]] = {
     "redis": _redis,
     "port": _port,
     "llm": _llm,
+    "voice": _voice,
     "decisions": _decisions,
 }

@@ -144,8 +144,12 @@ class _New:
     def said(self) -> PersonaInput:
         """The persona's input: the agent's turn and the lines before it."""
         agent_turn = AgentTurn(utterance(self.message.content).text, valid_tool_ids(_calls(self.message), self.tools))
+        turns = self.loaded.turns
         return PersonaInput(
-            self.loaded.row, agent_turn, [self.loaded.row.opening, *(turn.observation for turn in self.loaded.turns)]
+            self.loaded.row,
+            agent_turn,
+            [self.loaded.row.opening, *(turn.observation for turn in turns)],
+            [utterance(turn.agent_content).text for turn in turns],
         )
 
     def log(self, reply: Reply | None = None) -> list[HistoryLine]:

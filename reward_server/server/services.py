@@ -47,7 +47,7 @@ from reward_server.server.background import Workers, job_kinds, workers_of
 from reward_server.server.callers import tokens_of
 from reward_server.server.chores import own
 from reward_server.server.infrastructure import BuildInputs, Infrastructure
-from reward_server.server.scoring import ScoringParts, wording_of
+from reward_server.server.scoring import ScoringParts
 from reward_server.shared_state.events import DATA_DELETED, SCENARIOS_CHANGED
 from reward_server.shared_state.redis_link import RedisLink
 from reward_server.store.store import Store
@@ -211,12 +211,13 @@ async def _own_shelf(stack: AsyncExitStack, infrastructure: Infrastructure, scor
 
 
 def _episodes(inputs: BuildInputs, infrastructure: Infrastructure, scoring: ScoringParts) -> EpisodeService:
-    wording = wording_of(scoring.model, inputs.settings, inputs.metrics)
     vault, temperaments = scoring.library.vault, load_temperaments()
     episodes = EpisodeService(
         store=infrastructure.store,
         catalog=scoring.library.catalog,
-        stage=PersonaStage(vault, temperaments, scoring.reader, scoring.matcher, scoring.threads, wording=wording),
+        stage=PersonaStage(
+            vault, temperaments, scoring.reader, scoring.matcher, scoring.threads, speaker=scoring.speaker
+        ),
         scorer=scoring.scorer,
         idempotency=infrastructure.idempotency,
         clock=inputs.ports.clock,

@@ -1,6 +1,7 @@
 """The signals that end the server, heard from its first request until everything is closed.
 
-While the server starts they end the process as they would any other: there is nothing to finish yet.
+While the server starts they end the process as they would any other: there is nothing to finish yet. A terminal that is
+closed sends SIGHUP, which under `nohup` is no matter.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Self
 
-ENDING = (signal.SIGINT, signal.SIGTERM)
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Signals:
@@ -36,4 +37,6 @@ class Signals:
             answer(number, frame)
 
         for each in ENDING:
+            if each == signal.SIGHUP and signal.getsignal(each) == signal.SIG_IGN:
+                continue
             self._before[each] = signal.signal(each, heard)
