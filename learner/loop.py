@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
+from learner import own_metrics
 from learner.display import Now, Say, silent
 from learner.failures import most_frequent
 from learner.generate.session import Generator
@@ -187,6 +188,7 @@ async def evaluate(
     values = summary(collected) | run.fluency.measure(collected.trajectories)
     if run.ranks.first:
         run.plugins.callbacks.on_evaluation(run, values)
+    values |= own_metrics.take()
     run.metrics.write("eval", run.step, values)
     say(
         f"update {run.step:>4}  held-out reward {values['reward/mean']:.3f} ± {values['reward/standard_error']:.3f}"
@@ -242,6 +244,7 @@ async def _update(
         values = {name: value for name, value in values.items() if math.isfinite(value)}
     if run.ranks.first:
         run.plugins.callbacks.on_step(run, values)
+    values |= own_metrics.take()
     run.metrics.write("train", step, values)
     learned = [
         f"  {title} {values[name]:{form}}"

@@ -51,6 +51,7 @@ METRICS: Mapping[str, tuple[str, str]] = {
         "0 or 1",
         "1 if a step was skipped: its gradient was not a number, or the mismatch was above optim.max_mismatch_kl",
     ),
+    "own/NAME": ("", "mean of what a plug-in logged with `log_metric` since the record before"),
     "mismatch_k1": ("nats per token", "KL between sampler and learner, k1 estimate"),
     "mismatch_k3": ("nats per token", "KL between sampler and learner, k3 estimate; see optim.max_mismatch_kl"),
     "generator/gap": (

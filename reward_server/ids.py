@@ -34,6 +34,7 @@ class IdPrefix(StrEnum):
     FILE = "file"
     JOB = "job"
     PREFERENCE = "pref"
+    LABEL = "lbl"
     WEBHOOK = "wh"
     MESSAGE = "msg"
     AGENT = "agent"
@@ -106,6 +107,11 @@ def new_comparison_id() -> str:
 def new_preference_id() -> str:
     """`pref_…`."""
     return new_id(IdPrefix.PREFERENCE)
+
+
+def new_label_id() -> str:
+    """`lbl_…`."""
+    return new_id(IdPrefix.LABEL)
 
 
 def is_id(text: str, prefix: IdPrefix) -> bool:

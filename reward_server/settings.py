@@ -214,12 +214,15 @@ class Settings(BaseSettings):
     )
     alert_slack_url: SecretStr | None = Field(default=None, description="Slack webhook that alerts are sent to.")
     alert_webhook_url: SecretStr | None = Field(default=None, description="Any other webhook that alerts are sent to.")
+    alerts: Path | None = Field(
+        default=None, description="YAML file with alert thresholds and rules of your own; read again on SIGHUP."
+    )
     otlp_endpoint: str | None = Field(
         default=None, min_length=1, description="Where OpenTelemetry traces are sent, over HTTP; default: nowhere."
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="Least log level.")
 
-    @field_validator("data", "cache", "scenarios", "training_models")
+    @field_validator("data", "cache", "scenarios", "training_models", "alerts")
     @classmethod
     def _expand_home(cls, path: Path | None) -> Path | None:
         try:

@@ -9,6 +9,12 @@ from trainer_client.calls import Call, MessageLike, checked, conversation, post,
 from trainer_client.methods import method, pages_of
 from trainer_client.wire import (
     AgreementResponse,
+    CalibrationRows,
+    CriteriaResponse,
+    CriterionLabel,
+    CriterionLabelList,
+    CriterionLabelRequest,
+    CriterionLabelResponse,
     ExportFormat,
     ManifestResponse,
     PreferenceExport,
@@ -105,6 +111,50 @@ class PreferenceCalls:
         """Describe such an export: counts, what was left out, and its digest."""
         query = _wanted(format, min_margin, collection_slug, source, until, provenance=provenance)
         return Call("GET", "/preferences/manifest", ManifestResponse, query=query)
+
+    @method
+    def criteria(self, conversation_id: str) -> Call[CriteriaResponse]:
+        """What can be labelled in a stored conversation, and what the judges decided; needs full scores."""
+        query = query_of(conversation_id=conversation_id)
+        return Call("GET", "/criterion-labels/criteria", CriteriaResponse, query=query)
+
+    @method
+    def label_criterion(
+        self,
+        conversation_id: str,
+        criterion: str,
+        *,
+        met: bool,
+        quote: str | None = None,
+        labeller: str | None = None,
+        note: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Call[CriterionLabelResponse]:
+        """Keep what a person says of one criterion in a stored conversation."""
+        request = checked(
+            CriterionLabelRequest,
+            conversation_id=conversation_id,
+            criterion=criterion,
+            met=met,
+            quote=quote,
+            labeller=labeller,
+            note=note,
+        )
+        return post("/criterion-labels", request, CriterionLabelResponse, idempotency_key)
+
+    @pages_of(CriterionLabel)
+    def criterion_labels(
+        self, *, limit: int | None = None, cursor: str | None = None, conversation_id: str | None = None
+    ) -> Call[CriterionLabelList]:
+        """Labels of criteria, newest first."""
+        query = query_of(limit=limit, cursor=cursor, conversation_id=conversation_id)
+        return Call("GET", "/criterion-labels", CriterionLabelList, query=query)
+
+    @method
+    def export_criterion_labels(self, *, scoring_version: str | None = None) -> Call[CalibrationRows]:
+        """Labels of criteria as rows for `labs calibrate`: `rows`, and `text` for a file."""
+        query = query_of(scoring_version=scoring_version)
+        return Call("GET", "/criterion-labels/export", CalibrationRows, query=query, in_lines=True)
 
 
 def _wanted(

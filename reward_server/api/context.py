@@ -45,6 +45,7 @@ from reward_server.limits.connections import OpenConnections
 from reward_server.limits.fair_threads import work_for
 from reward_server.limits.storage import StorageQuota
 from reward_server.limits.usage import UsageMeter
+from reward_server.preferences.criteria import CriterionLabels
 from reward_server.preferences.service import PreferenceService
 from reward_server.reward_models.calibration import CalibrationShelf
 from reward_server.reward_models.service import RewardModelService
@@ -82,6 +83,7 @@ class Services:
     rankings: RankingService
     insights: Insights
     preferences: PreferenceService
+    criterion_labels: CriterionLabels
     webhooks: WebhookService
     agents: AgentService
     own_scenarios: OwnScenarios

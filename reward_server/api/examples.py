@@ -378,6 +378,45 @@ MANIFEST: Example = {
     "sha256": "0" * 64,
     "request_id": _REQUEST_ID,
 }
+CRITERION_LABEL_REQUEST: Example = {
+    "conversation_id": _EPISODE_ID,
+    "criterion": "D1_Rapport.1",
+    "met": True,
+    "quote": "I am sorry to hear that.",
+    "labeller": "rater-7",
+}
+_VERDICT: Example = {"dimension": "D1_Rapport", "worth": "earns", "status": "unmet", "value": 0.0, "judge": "local"}
+_CRITERION_LABEL: Example = {
+    "id": "lbl_k3vmqz5x7yd2w4tnb6rjafh2",
+    "collection_slug": "clinical-intake",
+    "scenario_slug": "tired-and-dizzy",
+    **CRITERION_LABEL_REQUEST,
+    **_VERDICT,
+    "reward": 0.375,
+    "scoring_version": _SCORING_VERSION,
+    "created_at": "2026-01-01T12:00:00.000Z",
+}
+CRITERION_LABEL: Example = {**_CRITERION_LABEL, "request_id": _REQUEST_ID}
+CRITERION_LABELS: Example = {"data": [_CRITERION_LABEL], "request_id": _REQUEST_ID}
+CRITERIA: Example = {
+    "conversation_id": _EPISODE_ID,
+    "reward": 0.375,
+    "scoring_version": _SCORING_VERSION,
+    "data": [{"criterion": "D1_Rapport.1", **_VERDICT, "quotes": []}],
+    "request_id": _REQUEST_ID,
+}
+CALIBRATION_ROW: Example = {
+    "reward": 0.375,
+    "label": 1,
+    "group": _EPISODE_ID,
+    "scoring_version": _SCORING_VERSION,
+    "criterion": "D1_Rapport.1",
+    "status": "unmet",
+    "value": 0.0,
+    "met": True,
+    "quote": "I am sorry to hear that.",
+    "labeller": "rater-7",
+}
 WEBHOOK_REQUEST: Example = {"url": "https://lab.example/labs-events", "events": ["evaluation_batch.finished"]}
 _WEBHOOK: Example = {
     "webhook_id": "wh_k3vmqz5x7yd2w4tnb6rjafh2",

@@ -50,6 +50,14 @@ def evaluate(
             dir_okay=False,
         ),
     ] = None,
+    reward: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Score by a reward instead of a scenario: module:object, or one of trainer_client.rewards; "
+            "docs/build-your-own.md.",
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for results and report, or one file: .jsonl or .parquet.")] = Path(
         "evaluation"
     ),
@@ -89,6 +97,7 @@ def evaluate(
     """
     from reward_server.offline.output import check_out
     from reward_server.offline.results import holds_results
+    from reward_server.offline.reward import RewardWorkerPool, load_reward
     from reward_server.offline.scoring import journal_of, score_into
     from reward_server.offline.sources import rows_of
     from reward_server.offline.workers import Setup
@@ -97,13 +106,19 @@ def evaluate(
     task = with_rubric(task_of(collection, scenario, format_name, agent_role, agent_speaker), rubric)
     if rubric is not None and persona_answers:
         raise InvalidRequest("--persona-answers needs a scenario: leave out --rubric")
+    if reward is not None and (rubric is not None or collection is not None or persona_answers or engine != "local"):
+        raise InvalidRequest("--reward scores alone: leave out --rubric, --collection, --persona-answers and --engine")
     settings = load_settings({"data": data})
     check_out(out)
     console = wide_console()
     with interruption_told(out, partial(holds_results, journal_of(out))):
-        if rubric is None:
+        if rubric is None and reward is None:
             library_of(root or settings.scenarios, collection, scenario)
-        made = engine_of(engine, Setup(settings, root, task, persona_answers), workers)
+        made: WorkerPool
+        if reward is None:
+            made = engine_of(engine, Setup(settings, root, task, persona_answers), workers)
+        else:
+            made = RewardWorkerPool(reward, load_reward(reward), task)
         with shown(console) as report:
             rows = islice(rows_of(source, split), limit)
             summary = score_into(

@@ -10,6 +10,7 @@ from reward_server.console import assets
 from reward_server.console.pages import (
     authoring,
     charts,
+    criteria,
     entrance,
     jobs,
     labelling,
@@ -34,6 +35,7 @@ MODULES = (
     reading,
     charts,
     labelling,
+    criteria,
     ranking,
     jobs,
     training,

@@ -25,7 +25,7 @@ from trainer_client.wire import Message
 
 BATCH = 48
 
-_SAY_WHO = "say who the agent is: --agent-role or --agent-speaker"
+SAY_WHO = "say who the agent is: --agent-role or --agent-speaker"
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class RowScoring:
         try:
             conversations = self._read(row)
         except BadRow as error:
-            base = {"key": result_key(row.number, "", collection, scenario, []), "row": row.number, **_own_id(row.data)}
+            base = {"key": result_key(row.number, "", collection, scenario, []), "row": row.number, **own_id(row.data)}
             yield RowItem(base, code="bad_row", message=str(error))
             return
         for conversation in conversations:
@@ -90,7 +90,7 @@ class RowScoring:
         try:
             return list(convert(row.data, self._task.format, self._task.speakers))
         except NoAgent as error:
-            raise BadRow(f"{error} ({_SAY_WHO})") from None
+            raise BadRow(f"{error} ({SAY_WHO})") from None
 
     def _scenario(self, data: Any) -> tuple[str | None, str | None]:
         """The scenario of a row: its own, or the one of the command; a rubric of the command comes before both."""
@@ -108,7 +108,7 @@ class RowScoring:
         base |= {"row": row.number, "collection_slug": collection, "scenario_slug": scenario}
         if talk.part:
             base["part"] = talk.part
-        base |= _own_id(row.data)
+        base |= own_id(row.data)
         if collection is None or scenario is None:
             return RowItem(
                 base, code="no_scenario", message="give --collection and --scenario, or name them in the row"
@@ -138,7 +138,7 @@ class RowScoring:
         return {**item.base, "status": "error", "code": outcome.code, **cause, "message": outcome.message}
 
 
-def _own_id(data: Any) -> Result:
+def own_id(data: Any) -> Result:
     """The id that a row brings along, if it brings one."""
     if isinstance(data, Mapping) and isinstance(data.get("id"), str | int):
         return {"id": data["id"]}

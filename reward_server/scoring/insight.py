@@ -8,7 +8,8 @@ on disk) ids and the author's notes come along. It decides nothing itself: all o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from personas.case.compiled import CompiledCase, CompiledTopic
@@ -73,6 +74,8 @@ class TurnInsight:
 class CriterionInsight:
     """A criterion and its verdict."""
 
+    name: str
+    """Dimension and place in it, in the order of the rubric: `D1_Rapport.2`. It tells nothing of what it asks."""
     dimension: str
     family: str
     worth: str
@@ -136,8 +139,11 @@ class Insights:
 def insight_of(scenario: SealedScenario, scored: Scored, record: Record, *, named: bool) -> Insight:
     """Put a scored conversation into words."""
     verdicts = {verdict.criterion_id: verdict for verdict in scored.verdicts}
-    criteria = [criterion for criterion in scenario.secrets.rubric.criteria if criterion.id in verdicts]
-    decided = tuple(_decided(criterion, verdicts[criterion.id], named=named) for criterion in criteria)
+    decided = tuple(
+        _decided(name, criterion, verdicts[criterion.id], named=named)
+        for name, criterion in _numbered(scenario.secrets.rubric.criteria)
+        if criterion.id in verdicts
+    )
     teller = _Teller(scenario.case, record, named=named)
     return Insight(
         reward=scored.reward,
@@ -150,9 +156,17 @@ def insight_of(scenario: SealedScenario, scored: Scored, record: Record, *, name
     )
 
 
-def _decided(criterion: Criterion, verdict: Verdict, *, named: bool) -> CriterionInsight:
+def _numbered(criteria: Sequence[Criterion]) -> Iterator[tuple[str, Criterion]]:
+    counts: Counter[str] = Counter()
+    for criterion in criteria:
+        counts[criterion.dimension] += 1
+        yield f"{criterion.dimension}.{counts[criterion.dimension]}", criterion
+
+
+def _decided(name: str, criterion: Criterion, verdict: Verdict, *, named: bool) -> CriterionInsight:
     worth = "caps" if criterion.cap is not None else "earns" if criterion.points > 0 else "costs"
     return CriterionInsight(
+        name=name,
         dimension=criterion.dimension,
         family=criterion.family.value,
         worth=worth,

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from fastapi import FastAPI
 
@@ -27,6 +29,7 @@ from reward_server.api.routes import (
     batches,
     calibrations,
     catalog,
+    criterion_labels,
     drift,
     episodes,
     evaluate,
@@ -54,8 +57,9 @@ from reward_server.server.ports import Ports
 from reward_server.server.rehearsal import rehearse
 from reward_server.server.scoring import ScoringParts, load, scoring_of
 from reward_server.server.services import services_of
+from reward_server.server.signals import hear_hangup
 from reward_server.settings import Settings
-from reward_server.telemetry.alerts.watch import alert_watch
+from reward_server.telemetry.alerts.watch import AlertWatch, alert_watch
 from reward_server.telemetry.loop_lag import LoopLag
 from reward_server.telemetry.metrics import Metrics
 from reward_server.telemetry.traces import Traces, traces_to
@@ -75,6 +79,7 @@ ROUTES = (
     files,
     jobs,
     preferences,
+    criterion_labels,
     rank,
     reward_models,
     keys,
@@ -148,6 +153,7 @@ def _lifespan(
 async def _start(stack: AsyncExitStack, inputs: BuildInputs) -> Services:
     """Everything that is needed to serve, or an error that says what is missing."""
     settings, ports, metrics = inputs.settings, inputs.ports, inputs.metrics
+    watch = alert_watch(settings, metrics)
     if ports.turn is None:
         # First what may refuse to start: it shall say so at once.
         infrastructure = await build_infrastructure(stack, inputs)
@@ -161,12 +167,18 @@ async def _start(stack: AsyncExitStack, inputs: BuildInputs) -> Services:
     # Before what scores is closed.
     stack.push_async_callback(infrastructure.outliving.drain, inputs.settings.drain_s)
     loop_lag = LoopLag(inputs.metrics.loop_lag.set)
-    await _begin_chores(stack, inputs, infrastructure, scoring, loop_lag)
+    await _begin_chores(stack, inputs, infrastructure, scoring, loop_lag, alerts=watch)
     return await services_of(stack, inputs, infrastructure, scoring, loop_lag)
 
 
 async def _begin_chores(
-    stack: AsyncExitStack, inputs: BuildInputs, infrastructure: Infrastructure, scoring: ScoringParts, loop_lag: LoopLag
+    stack: AsyncExitStack,
+    inputs: BuildInputs,
+    infrastructure: Infrastructure,
+    scoring: ScoringParts,
+    loop_lag: LoopLag,
+    *,
+    alerts: AlertWatch,
 ) -> None:
     """Start the work that goes on beside the requests."""
     settings, ports, metrics, store = inputs.settings, inputs.ports, inputs.metrics, infrastructure.store
@@ -181,9 +193,12 @@ async def _begin_chores(
         readers_busy=lambda: store.reading_now,
         loop_tasks=lambda: len(asyncio.all_tasks(loop)),
         caches=scoring.caches,
+        disk=partial(shutil.disk_usage, settings.data),
     )
     if ports.own_process:
-        await own(stack, alert_watch(settings, metrics).watch())
+        await own(stack, alerts.watch())
+        if alerts.can_reload:
+            hear_hangup(stack, alerts.reload)
         sender = WebhookSender(private=settings.private_addresses, names=infrastructure.names)
         stack.push_async_callback(sender.close)
         await own(stack, WebhookDeliverer(store, sender, infrastructure.pepper, ports.clock, metrics).run())

@@ -49,6 +49,7 @@ def job_kinds(
     clock: Clock,
     keys: KeyRing,
     serves: bool,
+    metrics: Metrics,
     scenarios_changed: Callable[[], Awaitable[None]],
 ) -> Mapping[str, JobKind]:
     """All types of jobs that this process can do."""
@@ -58,7 +59,9 @@ def job_kinds(
     runs: dict[str, JobKind] = {}
     # A worker has no address of its own that learners could play against.
     if settings.trains and missing() is None and (serves or settings.training_url is not None):
-        runs[TRAIN_POLICY] = TrainingItem(store=store, settings=settings, clock=clock, keys=keys, url=settings.own_url)
+        runs[TRAIN_POLICY] = TrainingItem(
+            store=store, settings=settings, clock=clock, keys=keys, url=settings.own_url, metrics=metrics.training
+        )
     return {
         **runs,
         **{each.errand: FittingItem(each, store, settings, clock) for each in (training, fitting)},

@@ -37,6 +37,7 @@ from reward_server.limits.concurrency_limit import LabConcurrencyLimit
 from reward_server.limits.connections import OpenConnections
 from reward_server.limits.fair_threads import lab_at_work
 from reward_server.limits.storage import StorageQuota
+from reward_server.preferences.criteria import CriterionLabels
 from reward_server.preferences.service import PreferenceService
 from reward_server.reward_models.calibration import CalibrationShelf
 from reward_server.scoring.given import GivenRubrics
@@ -66,6 +67,7 @@ async def services_of(
     catalog, idempotency = scoring.library.catalog, infrastructure.idempotency
     rubrics = GivenRubrics(scoring.scorer)
     shelf = CalibrationShelf(settings.calibrations, lab_at_work)
+    insights = Insights(scoring.scorer, scoring.library.vault)
     evaluations = _evaluations(inputs, infrastructure, scoring, shelf, rubrics)
     episodes = _episodes(inputs, infrastructure, scoring)
     agents = _agents(stack, inputs, infrastructure, scoring)
@@ -87,7 +89,15 @@ async def services_of(
         calibrations=shelf,
         drift=DriftService(store, catalog),
         rankings=_rankings(inputs, infrastructure, scoring, rubrics),
-        insights=Insights(scoring.scorer, scoring.library.vault),
+        insights=insights,
+        criterion_labels=CriterionLabels(
+            store=store,
+            episodes=episodes,
+            evaluations=evaluations,
+            insights=insights,
+            idempotency=idempotency,
+            clock=clock,
+        ),
         preferences=PreferenceService(store=store, catalog=catalog, idempotency=idempotency, clock=clock),
         webhooks=_webhooks(inputs, infrastructure),
         agents=agents,
@@ -159,6 +169,7 @@ def _kinds(
         clock=inputs.ports.clock,
         keys=infrastructure.keys,
         serves=inputs.ports.serves,
+        metrics=inputs.metrics,
         scenarios_changed=partial(infrastructure.shared.events.tell, SCENARIOS_CHANGED, ""),
     )
 

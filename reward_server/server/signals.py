@@ -6,8 +6,10 @@ closed sends SIGHUP, which under `nohup` is no matter.
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from types import FrameType
 from typing import Any, Self
 
@@ -40,3 +42,10 @@ class Signals:
             if each == signal.SIGHUP and signal.getsignal(each) == signal.SIG_IGN:
                 continue
             self._before[each] = signal.signal(each, heard)
+
+
+def hear_hangup(stack: AsyncExitStack, answer: Callable[[], None]) -> None:
+    """Call this on SIGHUP, until the stack is closed."""
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, answer)
+    stack.callback(loop.remove_signal_handler, signal.SIGHUP)

@@ -37,6 +37,10 @@ _SHOWN = (
 """Of an episode and its last turn: not the texts and states, which are most of both."""
 
 
+LOOKED_THROUGH = 10_000
+"""Rows, of the newest, that are searched or sorted by what no index knows: dates reach further back."""
+
+
 class Order(StrEnum):
     """The order of a list."""
 
@@ -63,6 +67,12 @@ class BrowseFilter:
     source: str | None = None
     """Of evaluations: the door they came through."""
     order: Order = Order.NEWEST
+
+    @property
+    def looks_through(self) -> bool:
+        """True if rows have to be looked into one by one."""
+        into = (self.least, self.most, self.capped_by, self.text)
+        return self.order is not Order.NEWEST or any(part is not None for part in into)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,11 +128,13 @@ class Browsing:
         skip: int = 0,
     ) -> list[BrowsedRow]:
         """The same without a word of what was said."""
+        key = _EPISODE.c.created_at, _EPISODE.c.episode_id
+        since = await self._since(lab_id, wanted, _own_conditions(lab_id, wanted, now), after, key)
         rows = (
             select(*_SHOWN)
             .select_from(_EPISODE)
             .outerjoin(_TURN, and_(_TURN.c.episode_id == _EPISODE.c.episode_id, _TURN.c.turn == _EPISODE.c.turn))
-            .where(_EPISODE.c.lab_id == lab_id, *_episode_conditions(lab_id, wanted, now))
+            .where(_EPISODE.c.lab_id == lab_id, *_episode_conditions(lab_id, wanted, now, since))
         )
         order = {
             Order.HIGHEST: _TURN.c.reward.desc().nulls_last(),
@@ -130,11 +142,11 @@ class Browsing:
             Order.LONGEST: _EPISODE.c.turn.desc(),
         }
         rows_found = await self._page(
-            _sorted(rows, wanted.order, order, _EPISODE.c.created_at, _EPISODE.c.episode_id),
+            _sorted(rows, wanted.order, order, *key),
             limit,
             after,
             skip,
-            (_EPISODE.c.created_at, _EPISODE.c.episode_id),
+            key,
         )
         return [_episode(row, now) for row in rows_found]
 
@@ -143,9 +155,10 @@ class Browsing:
     ) -> list[BrowsedRow]:
         """The same of its evaluations."""
         table = _EVALUATION
-        rows = select(table).where(table.c.lab_id == lab_id, *_evaluation_conditions(wanted))
-        order = {Order.HIGHEST: table.c.reward.desc(), Order.LOWEST: table.c.reward.asc()}
         key = table.c.created_at, table.c.evaluation_id
+        since = await self._since(lab_id, wanted, _common(table, wanted), after, key)
+        rows = select(table).where(table.c.lab_id == lab_id, *_evaluation_conditions(wanted, since))
+        order = {Order.HIGHEST: table.c.reward.desc(), Order.LOWEST: table.c.reward.asc()}
         return [
             _evaluation(row)
             for row in await self._page(_sorted(rows, wanted.order, order, *key), limit, after, skip, key)
@@ -199,6 +212,24 @@ class Browsing:
             lambda connection: tuple(connection.execute(query).scalar_one_or_none() for query in (before, behind))
         )
 
+    async def _since(
+        self,
+        lab_id: str,
+        wanted: BrowseFilter,
+        conditions: Sequence[ColumnElement[bool]],
+        after: PageEnd | None,
+        key: tuple[Column[Any], Column[Any]],
+    ) -> datetime | None:
+        """The moment before which a search does not look; None where it looks at everything."""
+        if not wanted.looks_through:
+            return None
+        created, own = key
+        rows = select(created).where(created.table.c.lab_id == lab_id, *conditions)
+        rows = rows.order_by(created.desc(), own.desc()).offset(LOOKED_THROUGH - 1).limit(1)
+        if after is not None:
+            rows = rows.where(is_after(*key, after))
+        return await self._session.run(lambda connection: connection.execute(rows).scalar_one_or_none())
+
     async def _page(
         self,
         rows: Select[Any],
@@ -230,19 +261,29 @@ def _sorted(
     return rows.order_by(*first, *(column.desc() for column in key))
 
 
-def _episode_conditions(lab_id: str, wanted: BrowseFilter, now: datetime) -> list[ColumnElement[bool]]:
+def _own_conditions(lab_id: str, wanted: BrowseFilter, now: datetime) -> list[ColumnElement[bool]]:
+    """The conditions on episodes that their turns have no part in."""
     conditions = _common(_EPISODE, wanted)
     if wanted.status is not None:
         conditions.append(_has_status(wanted.status, now))
+    if wanted.agent_id is not None:
+        played = select(_PLAYED.c.episode_id).where(_PLAYED.c.lab_id == lab_id, _PLAYED.c.agent_id == wanted.agent_id)
+        conditions.append(_EPISODE.c.episode_id.in_(played))
+    return conditions
+
+
+def _episode_conditions(
+    lab_id: str, wanted: BrowseFilter, now: datetime, since: datetime | None
+) -> list[ColumnElement[bool]]:
+    conditions = _own_conditions(lab_id, wanted, now)
+    if since is not None:
+        conditions.append(_EPISODE.c.created_at >= since)
     if wanted.least is not None:
         conditions.append(_TURN.c.reward >= wanted.least)
     if wanted.most is not None:
         conditions.append(_TURN.c.reward <= wanted.most)
     if wanted.capped_by is not None:
         conditions.append(_capped_by(_TURN.c.answer, wanted.capped_by))
-    if wanted.agent_id is not None:
-        played = select(_PLAYED.c.episode_id).where(_PLAYED.c.lab_id == lab_id, _PLAYED.c.agent_id == wanted.agent_id)
-        conditions.append(_EPISODE.c.episode_id.in_(played))
     if wanted.text is not None:
         turn = _TURN.alias("said")
         holds_text = or_(
@@ -254,13 +295,17 @@ def _episode_conditions(lab_id: str, wanted: BrowseFilter, now: datetime) -> lis
             .join(_OTHER, _OTHER.c.episode_id == turn.c.episode_id)
             .where(_OTHER.c.lab_id == lab_id, holds_text)
         )
+        if since is not None:
+            in_turns = in_turns.where(_OTHER.c.created_at >= since)
         in_opening = _EPISODE.c.opening.icontains(wanted.text, autoescape=True)
         conditions.append(or_(_EPISODE.c.episode_id.in_(in_turns), in_opening))
     return conditions
 
 
-def _evaluation_conditions(wanted: BrowseFilter) -> list[ColumnElement[bool]]:
+def _evaluation_conditions(wanted: BrowseFilter, since: datetime | None) -> list[ColumnElement[bool]]:
     conditions = _common(_EVALUATION, wanted)
+    if since is not None:
+        conditions.append(_EVALUATION.c.created_at >= since)
     if wanted.source is not None:
         conditions.append(_EVALUATION.c.source == wanted.source)
     if wanted.least is not None:

@@ -240,6 +240,33 @@ class PreferenceRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CriterionLabelRow:
+    """What a person says of one criterion in a stored conversation, beside what the judges said of it then."""
+
+    label_id: str
+    lab_id: str
+    conversation_id: str
+    """Of the episode or the evaluation."""
+    collection: str
+    scenario: str
+    criterion: str
+    dimension: str
+    worth: str
+    met: bool
+    quote: str | None = field(repr=False)
+    labeller: str | None
+    note: str | None = field(repr=False)
+    status: str
+    """The verdict of the judge, and what it was worth, in [0, 1]."""
+    value: float | None
+    judge: str
+    reward: float
+    """Of the whole conversation."""
+    scoring_version: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedEpisode:
     """A complete, scored episode with the reward of its last turn: what groups are made of."""
 

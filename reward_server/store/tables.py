@@ -178,7 +178,10 @@ class EvaluationTable(TableBase, table=True):
     """`EvaluationRow`."""
 
     __tablename__ = "evaluation"
-    __table_args__ = (Index("ix_evaluation_window", "lab_id", "normalization_key", "created_at", "evaluation_id"),)
+    __table_args__ = (
+        Index("ix_evaluation_window", "lab_id", "normalization_key", "created_at", "evaluation_id"),
+        Index("ix_evaluation_page", "lab_id", "created_at", "evaluation_id"),
+    )
 
     evaluation_id: str = Field(primary_key=True, max_length=40)
     lab_id: str = Field(max_length=64)
@@ -245,6 +248,35 @@ class PreferenceTable(TableBase, table=True):
     messages_b: list[dict[str, Any]] = _json()
     created_at: datetime = _moment()
     note: str | None = Field(sa_column=Column(Text(), nullable=True))
+
+
+class CriterionLabelTable(TableBase, table=True):
+    """`CriterionLabelRow`."""
+
+    __tablename__ = "criterion_label"
+    __table_args__ = (
+        Index("ix_criterion_label_page", "lab_id", "created_at", "label_id"),
+        Index("ix_criterion_label_conversation", "lab_id", "conversation_id"),
+    )
+
+    label_id: str = Field(primary_key=True, max_length=40)
+    lab_id: str = Field(max_length=64)
+    conversation_id: str = Field(max_length=40)
+    collection: str = Field(max_length=128)
+    scenario: str = Field(max_length=128)
+    criterion: str = Field(max_length=80)
+    dimension: str = Field(max_length=64)
+    worth: str = Field(max_length=8)
+    met: bool
+    quote: str | None = Field(sa_column=Column(Text(), nullable=True))
+    labeller: str | None = Field(max_length=128)
+    note: str | None = Field(sa_column=Column(Text(), nullable=True))
+    status: str = Field(max_length=16)
+    value: float | None
+    judge: str = Field(max_length=64)
+    reward: float
+    scoring_version: str = Field(max_length=32)
+    created_at: datetime = _moment()
 
 
 class AnswerTable(TableBase, table=True):
@@ -437,12 +469,16 @@ class AgentTable(TableBase, table=True):
     created_at: datetime = _moment()
 
 
+_STANDING = ("lab_id", "collection", "scoring_version", "agent_id", "scenario", "seed", "reward")
+"""All that the leaderboard reads."""
+
+
 class AgentEpisodeTable(TableBase, table=True):
     """`AgentEpisodeRow`. The primary key is what makes an item that counts twice impossible."""
 
     __tablename__ = "agent_episode"
     __table_args__ = (
-        Index("ix_agent_episode_standing", "lab_id", "collection", "scoring_version", "agent_id"),
+        Index("ix_agent_episode_standing", *_STANDING),
         Index("ix_agent_episode_agent", "agent_id"),
     )
 

@@ -10,6 +10,7 @@ from reward_server.store.answers import AnswerRepository
 from reward_server.store.audit import AuditRepository
 from reward_server.store.browsing import Browsing
 from reward_server.store.comparisons import ComparisonRepository
+from reward_server.store.criterion_labels import CriterionLabelRepository
 from reward_server.store.disposal import Disposal
 from reward_server.store.episodes import EpisodeRepository
 from reward_server.store.evaluations import EvaluationRepository
@@ -63,6 +64,7 @@ class UnitOfWork:
     browsing = _Opened(Browsing)
     comparisons = _Opened(ComparisonRepository)
     preferences = _Opened(PreferenceRepository)
+    criterion_labels = _Opened(CriterionLabelRepository)
     webhooks = _Opened(WebhookRepository)
     agents = _Opened(AgentRepository)
     own_collections = _Opened(OwnCollectionRepository)

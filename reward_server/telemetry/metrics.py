@@ -8,15 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, generate_latest
 
 from reward_server.llm.budget import Prices
 from reward_server.telemetry.drift import Drift
 from reward_server.telemetry.llm_metrics import LlmMetrics
+from reward_server.telemetry.own_metrics import TrainingMetrics, own_metrics
 from reward_server.telemetry.request_metrics import RequestMetrics
 from reward_server.telemetry.resource_metrics import ResourceMetrics
 from reward_server.telemetry.scoring_metrics import ScoringMetrics
+
+
+class DiskUsage(Protocol):
+    """The answer of `shutil.disk_usage`."""
+
+    @property
+    def total(self) -> int:
+        """Bytes in all."""
+
+    @property
+    def free(self) -> int:
+        """Bytes that are free."""
+
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 ALL = "all"
@@ -38,6 +53,9 @@ class Metrics(RequestMetrics, ScoringMetrics, ResourceMetrics):
         ScoringMetrics.__init__(self, registry)
         ResourceMetrics.__init__(self, registry)
         self.llm = LlmMetrics(registry, prices)
+        self.training = TrainingMetrics()
+        registry.register(self.training)
+        registry.register(own_metrics)
 
     def rewarded(self, collection: str, scenario: str, reward: float, scoring_version: str) -> None:
         """A conversation of this scenario was paid; the names are the catalog's."""
@@ -56,17 +74,21 @@ class Metrics(RequestMetrics, ScoringMetrics, ResourceMetrics):
 
     def watch(
         self,
+        *,
         queue_age: Callable[[], float],
         store_waiting: Callable[[], float],
         readers_busy: Callable[[], float],
         loop_tasks: Callable[[], float],
         caches: Mapping[str, Callable[[], float]],
+        disk: Callable[[], DiskUsage],
     ) -> None:
         """Set the function to ask when the page is read."""
         self.queue_age.set_function(queue_age)
         self.store_waiting.set_function(store_waiting)
         self.readers_busy.set_function(readers_busy)
         self.loop_tasks.set_function(loop_tasks)
+        self.disk_free.set_function(lambda: disk().free)
+        self.disk_size.set_function(lambda: disk().total)
         for name, held_bytes in caches.items():
             self.cache_bytes.labels(name).set_function(held_bytes)
 

@@ -40,6 +40,10 @@ class ResourceMetrics:
         self.cache_bytes = Gauge(
             "labs_cache_bytes", "About what a cache in memory takes; it is bounded.", ("cache",), registry=registry
         )
+        self.disk_free = Gauge(
+            "labs_disk_free_bytes", "What is free on the disk of the data folder.", registry=registry
+        )
+        self.disk_size = Gauge("labs_disk_bytes", "The size of the disk of the data folder.", registry=registry)
         self.alerts_firing = Gauge(
             "labs_alerts_firing", "Alerts that fire at this moment.", ("level",), registry=registry
         )

@@ -27,6 +27,7 @@ from reward_server.settings import Settings
 from reward_server.store.records import JsonObject
 from reward_server.store.store import Store
 from reward_server.store.training_records import OPEN_RUNS, MetricRow, RunStatus, TrainingRunRow
+from reward_server.telemetry.own_metrics import TrainingMetrics
 from reward_server.training.config import as_toml, scopes_of
 from reward_server.training.folder import RunFolder, run_folder
 from reward_server.training.guardian import BUSY
@@ -65,6 +66,7 @@ class TrainingItem:
         clock: Clock,
         keys: KeyRing,
         url: str,
+        metrics: TrainingMetrics,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """`url`: where learners find the API."""
@@ -73,6 +75,7 @@ class TrainingItem:
         self._clock = clock
         self._keys = keys
         self._url = url
+        self._metrics = metrics
         self._monotonic = monotonic
         # The deadline is kept here, where the learner can write a checkpoint first.
         spare_s = PATIENCE_S + 2 * LAST_PATIENCE_S
@@ -117,6 +120,7 @@ class TrainingItem:
             try:
                 left = await self._follow(learner, row, folder)
             finally:
+                self._metrics.forget(row.training_run_id)
                 await learner.end()
         said = await asyncio.to_thread(folder.last_line, since)
         return _end(left, said)
@@ -154,6 +158,8 @@ class TrainingItem:
             if not changes or await runs.move(row.lab_id, row.training_run_id, OPEN_RUNS, changes):
                 await runs.add_metrics(row.lab_id, row.training_run_id, found.rows)
         tail.accept(found)
+        for each in found.rows:
+            self._metrics.note(row.training_run_id, each.kind, each.step, each.record)
 
     @asynccontextmanager
     async def _key(self, lab: Lab, row: TrainingRunRow) -> AsyncIterator[str | None]:

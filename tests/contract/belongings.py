@@ -37,6 +37,11 @@ BODIES: dict[str, Callable[[Json], Json]] = {
     },
     "POST /api/v1/preferences": lambda ids: {"comparison_id": ids["comparison_id"], "winner": "a"},
     "POST /api/v1/jobs": lambda ids: {"type": "evaluate_agent", "agent": {"agent_id": ids["agent_id"]}, **WHERE},
+    "POST /api/v1/criterion-labels": lambda ids: {
+        "conversation_id": ids["conversation_id"],
+        "criterion": "D1.1",
+        "met": True,
+    },
     "POST /api/v1/agents/{agent_id}/chat": lambda _: {"messages": [{"role": "user", "content": "Hello."}]},
     "POST /api/v1/episodes/{episode_id}/turns": lambda _: {"messages": [{"role": "user", "content": "Hello."}]},
 }
@@ -44,6 +49,7 @@ BODIES: dict[str, Callable[[Json], Json]] = {
 UNKNOWN: dict[str, Callable[[], str]] = {
     "episode_id": new_episode_id,
     "evaluation_id": new_evaluation_id,
+    "conversation_id": new_evaluation_id,
     "file_id": lambda: new_id(IdPrefix.FILE),
     "job_id": lambda: new_id(IdPrefix.JOB),
     "webhook_id": partial(new_id, IdPrefix.WEBHOOK),
@@ -68,6 +74,11 @@ def owned(name: str) -> Callable[[Callable[[Client], Awaitable[str]]], Callable[
 @owned("episode_id")
 async def an_episode(client: Client) -> str:
     return str((await client.create())["episode_id"])
+
+
+@owned("conversation_id")
+async def a_conversation(client: Client) -> str:
+    return await an_evaluation(client)
 
 
 @owned("evaluation_id")

@@ -17,6 +17,7 @@ from learner.callbacks import TrainerCallback
 from trainer_client.environments import ConversationEnvironment
 from trainer_client.rewards import CompositeReward, LengthReward, RewardError, RewardFunction
 from trainer_client.rewards import RewardResult, ServerReward
+from learner.own_metrics import log_metric
 
 composite = CompositeReward({"server": ServerReward(), "length": LengthReward(at_least=2), "talk": lambda talk: 0.5})
 
@@ -47,6 +48,8 @@ class Told(TrainerCallback):
 
     def on_step(self, run, values):
         values["mine/step"] = float(run.step)
+        log_metric("step", run.step)
+        log_metric("step", run.step + 1)
         self.events.append("step")
 
     def on_evaluation(self, run, values):
@@ -107,8 +110,9 @@ def test_a_callback_hears_of_everything_and_may_add_metrics(module: str, tmp_pat
     assert events[-1] == "end"
     assert events.count("step") == 2
     assert events.count("evaluation") == 3
-    steps = [each["mine/step"] for each in read_metrics(tmp_path / "run" / "metrics.jsonl") if each["kind"] == "train"]
-    assert steps == [1.0, 2.0]
+    records = [each for each in read_metrics(tmp_path / "run" / "metrics.jsonl") if each["kind"] == "train"]
+    assert [each["mine/step"] for each in records] == [1.0, 2.0]
+    assert [each["own/step"] for each in records] == [1.5, 2.5]
 
 
 @pytest.mark.slow

@@ -5,6 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
+from reward_server.store import browsing
 from reward_server.store.browsing import BrowseFilter, Order
 from reward_server.store.records import EPISODE_LIFETIME, EpisodeRow, EpisodeStatus, PageEnd
 from reward_server.store.store import Store
@@ -137,3 +140,25 @@ async def test_the_newest_finished_stand_in_groups(store_on_both: Store) -> None
         assert await unit.browsing.newest_finished("acme", 3, collections=["tutoring"]) == []
         assert await unit.browsing.newest_finished("rival", 3) == []
     assert [each.episode_id for each in found] == [ids[2], ids[1], ids[3]]
+
+
+async def test_a_search_looks_at_the_newest_and_dates_reach_further_back(
+    store_on_both: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(browsing, "LOOKED_THROUGH", 2)
+    ids = [await keep(store_on_both, minutes, turns=({"reward": 0.9 - minutes / 10},)) for minutes in range(4)]
+    until = NOW + timedelta(minutes=2)
+    assert await found(store_on_both, order=Order.HIGHEST) == [ids[2], ids[3]]
+    assert await found(store_on_both, order=Order.HIGHEST, until=until) == [ids[0], ids[1]]
+    assert await found(store_on_both, text="three weeks") == [ids[3], ids[2]]
+    assert await found(store_on_both, text="three weeks", until=until) == [ids[1], ids[0]]
+    assert await found(store_on_both) == ids[::-1]
+    # A page that goes on looks at as many again.
+    end = PageEnd(NOW + timedelta(minutes=2), ids[2])
+    assert await found(store_on_both, least=0.1, after=end) == [ids[1], ids[0]]
+    rows = [an_evaluation(reward=0.9 - n / 10, created_at=NOW + timedelta(minutes=n)) for n in range(3)]
+    async with store_on_both.transaction() as unit:
+        await unit.evaluations.add_many(rows)
+    async with store_on_both.reading() as unit:
+        listed = await unit.browsing.evaluations("acme", BrowseFilter(order=Order.HIGHEST), 9)
+    assert [each.id for each in listed] == [rows[1].evaluation_id, rows[2].evaluation_id]

@@ -67,6 +67,17 @@ from trainer_client.wire.catalog import (
     ScenarioResponse,
     ScenarioSummary,
 )
+from trainer_client.wire.criterion_labels import (
+    CalibrationRow,
+    CalibrationRows,
+    CriteriaResponse,
+    CriterionLabel,
+    CriterionLabelList,
+    CriterionLabelRequest,
+    CriterionLabelResponse,
+    JudgedCriterion,
+    Worth,
+)
 from trainer_client.wire.drift import DriftResponse, RewardSpread, ScenarioDrift
 from trainer_client.wire.episodes import (
     CreateEpisodeRequest,
@@ -234,6 +245,8 @@ __all__ = [
     "CalibrationList",
     "CalibrationOptions",
     "CalibrationResponse",
+    "CalibrationRow",
+    "CalibrationRows",
     "CalibrationSummary",
     "Candidate",
     "CatalogResponse",
@@ -249,6 +262,11 @@ __all__ = [
     "CreateEpisodeResponse",
     "CreateKeyRequest",
     "CreateLabRequest",
+    "CriteriaResponse",
+    "CriterionLabel",
+    "CriterionLabelList",
+    "CriterionLabelRequest",
+    "CriterionLabelResponse",
     "DeletedData",
     "DeliveryList",
     "DeliveryResponse",
@@ -279,6 +297,7 @@ __all__ = [
     "JobResponse",
     "JobResult",
     "JsonObject",
+    "JudgedCriterion",
     "KeyList",
     "KeyResponse",
     "KeySummary",
@@ -355,5 +374,6 @@ __all__ = [
     "Window",
     "WindowSpec",
     "Winner",
+    "Worth",
     "normalised_length",
 ]

@@ -17,6 +17,7 @@ from reward_server.api.query import QueryModel
 from reward_server.api.routes import preferences as api
 from reward_server.console import conversation, pairs, queries, view
 from reward_server.console.claims import Claims
+from reward_server.console.labeller import person_of, remember
 from reward_server.console.pairs import GOLD, ConversationPair, Labels
 from reward_server.console.routing import ROOT, Pages
 from reward_server.console.visit import Visit
@@ -27,8 +28,6 @@ from trainer_client.wire import PreferenceRequest
 
 pages = Pages()
 Json = dict[str, Any]
-PERSON = "labs_labeller"
-YEAR_S = 31_536_000
 _STATE = "console_claims"
 CHOICES = {"a": "a", "b": "b", "tie": "tie"}
 
@@ -43,7 +42,7 @@ class LabelQuery(QueryModel):
 async def label(visit: Visit) -> Response:
     """The next pair for whoever labels."""
     overlap = queries.read(visit, LabelQuery).overlap
-    person = _person(visit)
+    person = person_of(visit)
     labels = await pairs.labels_of(visit)
     if not person:
         return view.page(visit, "labeller.html", people=labels.people(), formats=list(Format))
@@ -68,7 +67,7 @@ async def label(visit: Visit) -> Response:
 @pages.change("/label", like=api.add_preference)
 async def give(visit: Visit) -> Response:
     """Keep a label, or skip the pair."""
-    person, form = _person(visit), visit.form
+    person, form = person_of(visit), visit.form
     again = f"{ROOT}/label" + ("?overlap=true" if form.line("overlap") else "")
     carried = visit.sessions.open_value(form.line("pair"))
     if carried is None or not person:
@@ -95,8 +94,7 @@ async def give(visit: Visit) -> Response:
 async def introduce(visit: Visit) -> Response:
     """Say under which name to label; an empty one is forgotten."""
     response = view.sent(visit.request, f"{ROOT}/label")
-    sealed = visit.sessions.seal_value(visit.form.line("person")[:64])
-    response.set_cookie(PERSON, sealed, max_age=YEAR_S, path=ROOT, httponly=True, samesite="strict")
+    remember(visit, response, visit.form.line("person"))
     return response
 
 
@@ -170,11 +168,6 @@ def _progress(labels: Labels, person: str) -> Json:
         "gold": labels.agreement(person, GOLD),
         "agreement": [(name, *labels.agreement(person, name)) for name in others[:8]],
     }
-
-
-def _person(visit: Visit) -> str:
-    known = visit.sessions.open_value(visit.request.cookies.get(PERSON, ""))
-    return known if isinstance(known, str) else ""
 
 
 def _claims(visit: Visit) -> Claims:

@@ -15,6 +15,7 @@ from reward_server.api.routes import episodes as api
 from reward_server.api.routes import evaluate as evaluations_api
 from reward_server.console import conversation, queries, reasons, snippets, view
 from reward_server.console.conversation import ConversationView
+from reward_server.console.criterion_labels import labelling_of
 from reward_server.console.pages.play import episode_of_author, place_of
 from reward_server.console.reasons import NO_REASONS, Reasons
 from reward_server.console.routing import Pages
@@ -22,7 +23,7 @@ from reward_server.console.visit import Visit
 from reward_server.episodes.machine import agent_role
 from reward_server.errors import InvalidRequest, NotFound
 from reward_server.ids import IdPrefix, is_id
-from reward_server.store.browsing import BrowsedRow, BrowseFilter, Order
+from reward_server.store.browsing import LOOKED_THROUGH, BrowsedRow, BrowseFilter, Order
 from reward_server.store.records import PageEnd
 from scenarios.library import PublicCollection
 
@@ -127,6 +128,8 @@ async def _listed(visit: Visit, kind: str) -> Response:
         scenarios=_scenarios(visit),
         agents=await visit.services.agents.all(visit.lab) if kind == "episodes" else [],
         caps=queries.CAPS,
+        searches=wanted.wanted(visit).looks_through,
+        most=LOOKED_THROUGH,
     )
 
 
@@ -189,6 +192,7 @@ async def _read(visit: Visit, shown: StoredConversation) -> Response:
         card=found.card,
         talk=shown.talk,
         why=why,
+        labelling=await labelling_of(visit, shown.id) if why.insight else None,
         marked=lambda text, party, turn: reasons.marked(text, why.quotes.get((party, turn), ())),
         newer=newer,
         older=older,
@@ -203,7 +207,8 @@ def _code(visit: Visit, shown: StoredConversation) -> Response:
 
 
 async def _reasons(visit: Visit, shown: StoredConversation) -> Response:
-    return view.page(visit, "_reasons.html", why=await _why(visit, shown))
+    why, labelling = await _why(visit, shown), await labelling_of(visit, shown.id)
+    return view.page(visit, "_reasons.html", why=why, labelling=labelling)
 
 
 async def _why(visit: Visit, shown: StoredConversation) -> Reasons:

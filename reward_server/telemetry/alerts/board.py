@@ -37,6 +37,11 @@ class Board:
         self._rules = rules
         self._standing = {rule.name: _Standing() for rule in rules}
 
+    def replace(self, rules: Sequence[Rule]) -> None:
+        """Go by other rules from now on; an alert whose rule stays goes on as it is."""
+        self._rules = rules
+        self._standing = {rule.name: self._standing.get(rule.name, _Standing()) for rule in rules}
+
     def look(self, seen: Readings, now_s: float) -> list[Notice]:
         """Return the notices after a look at the metrics."""
         told = (self._judge(rule, rule.read(seen), now_s) for rule in self._rules)
@@ -48,7 +53,7 @@ class Board:
 
     def _judge(self, rule: Rule, value: float, now_s: float) -> Notice | None:
         standing = self._standing[rule.name]
-        if value > rule.above:
+        if rule.is_wrong(value):
             standing.well_since = None
             if standing.wrong_since is None:
                 standing.wrong_since = now_s

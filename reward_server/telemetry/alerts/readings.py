@@ -36,6 +36,12 @@ class Readings:
         """The highest value of a gauge, 0 where there is none."""
         return max((value for labels, value in self.now.get(name, {}).items() if wanted(dict(labels))), default=0.0)
 
+    def lowest(self, name: str, wanted: LabelFilter = _any) -> float:
+        """The lowest value of a gauge, infinity where there is none."""
+        return min(
+            (value for labels, value in self.now.get(name, {}).items() if wanted(dict(labels))), default=float("inf")
+        )
+
     def grown(self, name: str, wanted: LabelFilter = _any) -> float:
         """The growth of a counter in all."""
         earlier = self.before.get(name, {})
@@ -47,10 +53,12 @@ class Readings:
         """A part of a whole; 0 while the whole is too small to tell."""
         return part / whole if whole >= least else 0.0
 
-    def quantile(self, name: str, share: float, least: float = 20.0) -> float:
+    def quantile(self, name: str, share: float, least: float = 20.0, wanted: LabelFilter = _any) -> float:
         """The value that so many observations since the moment before are below; 0 while there are too few."""
         bounds: dict[float, float] = {}
         for labels, value in self.now.get(f"{name}_bucket", {}).items():
+            if not wanted(dict(labels)):
+                continue
             grown = value - self.before.get(f"{name}_bucket", {}).get(labels, 0.0)
             bound = float(dict(labels)["le"])
             bounds[bound] = bounds.get(bound, 0.0) + grown

@@ -12,7 +12,9 @@ from reward_server.telemetry.alerts.readings import Readings
 class Level(StrEnum):
     """The urgency with which somebody has to look."""
 
+    INFO = "info"
     WARNING = "warning"
+    ERROR = "error"
     CRITICAL = "critical"
 
 
@@ -28,6 +30,12 @@ class Rule:
     lasting_s: float
     """For so long, before it is told."""
     read: Callable[[Readings], float]
+    below: float | None = None
+    """Or it is wrong from this value downwards."""
+
+    def is_wrong(self, value: float) -> bool:
+        """True if this value is one to tell of."""
+        return value > self.above if self.below is None else value < self.below
 
 
 def _failed(labels: dict[str, str] | object) -> bool:

@@ -12,12 +12,14 @@ from typing import Any, Protocol
 
 from reward_server.logs.logger import get_logger
 from reward_server.telemetry.alerts.board import Notice
+from reward_server.telemetry.alerts.rules import Level
 
 ATTEMPTS = 3
 PAUSE_S = 1.0
 TIMEOUT_S = 5.0
 
 log = get_logger(__name__)
+_SAY = {Level.INFO: log.info, Level.WARNING: log.warning, Level.ERROR: log.error, Level.CRITICAL: log.error}
 
 
 class AlertSink(Protocol):
@@ -33,7 +35,7 @@ class LogAlertSink:
     async def tell(self, notice: Notice) -> None:
         """As above."""
         event = "alert_resolved" if notice.resolved else "alert"
-        say = log.info if notice.resolved else log.error if notice.level == "critical" else log.warning
+        say = log.info if notice.resolved else _SAY[notice.level]
         say(event, alert=notice.name, severity=str(notice.level), summary=notice.summary, value=round(notice.value, 3))
 
 
