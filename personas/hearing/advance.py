@@ -83,16 +83,16 @@ def goals_hold(case: CompiledCase, commitments: Mapping[str, int], tools: tuple[
 
 def _with_questions(known: Mapping[str, tuple[str, ...]], asked: Iterable[AskedTopic]) -> dict[str, tuple[str, ...]]:
     fresh = dict(known)
-    for each in asked:
-        gist = gist_of(each.question)
-        if not each.invited and gist not in fresh.get(each.topic_id, ()):
-            fresh[each.topic_id] = (*fresh.get(each.topic_id, ()), gist)[-QUESTIONS_KEPT:]
+    for question in asked:
+        gist = gist_of(question.question)
+        if not question.invited and gist not in fresh.get(question.topic_id, ()):
+            fresh[question.topic_id] = (*fresh.get(question.topic_id, ()), gist)[-QUESTIONS_KEPT:]
     return fresh
 
 
 def counted(counts: Mapping[str, int], ids: Iterable[str]) -> dict[str, int]:
     """The counts with one more for each of the ids."""
     fresh = dict(counts)
-    for each in ids:
-        fresh[each] = fresh.get(each, 0) + 1
+    for name in ids:
+        fresh[name] = fresh.get(name, 0) + 1
     return fresh

@@ -106,8 +106,12 @@ def in_bounds(bounds: Amount, amount: float | None) -> bool:
 
 def counted_in(text: str) -> tuple[tuple[float, str], ...]:
     """The numbers of a text that count something, with its unit; of dates the day of the month, and weekdays."""
-    counted = ((each.value, each.unit) for each in quantities(text) if each.unit and not each.step)
-    weekdays = ((float(_WEEKDAYS.index(found)), WEEKDAY) for found in _WORD.findall(text.lower()) if found in _WEEKDAYS)
+    counted = ((quantity.value, quantity.unit) for quantity in quantities(text) if quantity.unit and not quantity.step)
+    weekdays = (
+        (float(_WEEKDAYS.index(number_word)), WEEKDAY)
+        for number_word in _WORD.findall(text.lower())
+        if number_word in _WEEKDAYS
+    )
     return (*counted, *((float(day), DAY) for day in _days(text)), *weekdays)
 
 
@@ -131,8 +135,8 @@ _DATE = re.compile(
 
 
 def _days(text: str) -> Iterator[int]:
-    for found in _DATE.finditer(text.lower()):
-        yield int(found[1]) if found[1] else _DAYS[found[2]]
+    for match in _DATE.finditer(text.lower()):
+        yield int(match[1]) if match[1] else _DAYS[match[2]]
 
 
 def resolved(text: str, less_than: float, more_than: float) -> tuple[float, ...]:
@@ -143,17 +147,17 @@ def resolved(text: str, less_than: float, more_than: float) -> tuple[float, ...]
         less_than: what "fifty less" and "half of that" are taken from.
         more_than: what "fifty more" is added to.
     """
-    found = []
-    for each in quantities(text):
-        base = less_than if each.step < 0 else more_than
-        by = base * each.value / 100 if each.unit == "%" else each.value
-        if each.step:
-            found.append(base + each.step * by)
-        elif not each.unit:
-            found.append(each.value)
+    values = []
+    for quantity in quantities(text):
+        base = less_than if quantity.step < 0 else more_than
+        by = base * quantity.value / 100 if quantity.unit == "%" else quantity.value
+        if quantity.step:
+            values.append(base + quantity.step * by)
+        elif not quantity.unit:
+            values.append(quantity.value)
     if not quantities(text) and "half" in _WORD.findall(text.lower()):
-        found.append(less_than / 2)
-    return tuple(found)
+        values.append(less_than / 2)
+    return tuple(values)
 
 
 def _quantity(value: float, rest: str) -> Quantity:
@@ -163,8 +167,8 @@ def _quantity(value: float, rest: str) -> Quantity:
     step = -1 if _LESS.intersection(words) else 1 if _MORE.intersection(words) else 0
     if percent:
         return Quantity(value, "%", step)
-    found = _UNIT.match(rest)
-    unit = stem(found[1]) if found and found[1] not in FUNCTION_WORDS else ""
+    match = _UNIT.match(rest)
+    unit = stem(match[1]) if match and match[1] not in FUNCTION_WORDS else ""
     return Quantity(value, "" if step or unit in _CURRENCIES else unit, step)
 
 
@@ -175,19 +179,19 @@ def numbers_in(text: str) -> Iterator[tuple[float, int]]:
 
 
 def _figures(text: str) -> Iterator[tuple[float, int]]:
-    for found in _FIGURE.finditer(text):
-        figure, thousands = found[1], found[2]
+    for match in _FIGURE.finditer(text):
+        figure, thousands = match[1], match[2]
         value = float(re.sub(r"[ ,.]", "", figure) if _GROUPED.fullmatch(figure) else figure.replace(",", "."))
-        half = _AND_A_HALF.match(text, found.end())
+        half = _AND_A_HALF.match(text, match.end())
         value += 0.5 if half else 0.0
-        yield value * 1000 if thousands else value, half.end() if half else found.end()
+        yield value * 1000 if thousands else value, half.end() if half else match.end()
 
 
 def _spelt_out(text: str) -> Iterator[tuple[float, int]]:
     total = current = 0.0
     open_, end = False, 0
-    found = list(_WORD.finditer(text))
-    words = ["", "", *(each[0] for each in found), ""]
+    spelt = list(_WORD.finditer(text))
+    words = ["", "", *(match[0] for match in spelt), ""]
     for number, word in enumerate(words):
         if word in _UNITS:
             current, open_ = current + _UNITS[word], True
@@ -206,7 +210,7 @@ def _spelt_out(text: str) -> Iterator[tuple[float, int]]:
                 yield total + current, end
             total, current, open_ = 0.0, 0.0, False
         if open_ and number >= 2 and word not in ("and", "a"):
-            end = found[number - 2].end()
+            end = spelt[number - 2].end()
 
 
 def _is_one(before: Sequence[str], scale: str) -> bool:

@@ -105,20 +105,20 @@ def aside_of(
     topics: dict[str, float] = {}
     nearest: dict[str, RecalledBackground] = {}
     for sentence, candidates in zip(said, found, strict=True):
-        about = {each.id: each.confidence for each in candidates if each.id in case.by_id}
+        about = {candidate.id: candidate.confidence for candidate in candidates if candidate.id in case.by_id}
         topics |= {name: max(likely, topics.get(name, 0.0)) for name, likely in about.items()}
-        asked = [each for each in hearing.asked if each.question == sentence.text]
+        asked = [question for question in hearing.asked if question.question == sentence.text]
         needed, rival = _needed(state, asked), max(about.values(), default=0.0)
         own, common = _likeliest(case, state, hearing, candidates)
         # The author's line first; what any persona could say ("Say that again?") is better than that it cannot tell.
-        beside = next((each for each in (own, common) if each and each[0].confidence >= NEAREST), None)
+        beside = next((aside for aside in (own, common) if aside and aside[0].confidence >= NEAREST), None)
         if beside is not None:
             nearest[sentence.text] = RecalledBackground(beside[1].id, sentence.text, beside[0].confidence)
         # To say its last line again suits any persona and gives nothing new away: no need to be certain.
         again = common is not None and common[1].repeats
         brought = ((own, needed), (common, needed if again else max(needed, CERTAIN)))
-        enough = [each for each, least in brought if each and least <= each[0].confidence > rival]
-        found_now = max(enough, key=lambda each: each[0].confidence) if again and enough else next(iter(enough), None)
+        enough = [aside for aside, least in brought if aside and least <= aside[0].confidence > rival]
+        found_now = max(enough, key=lambda pair: pair[0].confidence) if again and enough else next(iter(enough), None)
         if found_now is None or found_now[1].id in chosen:
             continue
         best, entry = found_now
@@ -135,12 +135,12 @@ def _likeliest(
 ) -> tuple[_Found, _Found]:
     """The likeliest entry that can be said now of the case's own background, and of the common one."""
     own = {entry.id for entry in case.own_background}
-    found: dict[bool, tuple[ReadCandidate, CompiledTopic]] = {}
-    for each in candidates:
-        entry = _ready(case, state, hearing, each.id, again=each.confidence >= LIKELY)
+    likeliest: dict[bool, tuple[ReadCandidate, CompiledTopic]] = {}
+    for candidate in candidates:
+        entry = _ready(case, state, hearing, candidate.id, again=candidate.confidence >= LIKELY)
         if entry is not None:
-            found.setdefault(each.id in own, (each, entry))
-    return found.get(True), found.get(False)
+            likeliest.setdefault(candidate.id in own, (candidate, entry))
+    return likeliest.get(True), likeliest.get(False)
 
 
 def _ready(case: CompiledCase, state: PersonaState, hearing: Hearing, name: str, again: bool) -> CompiledTopic | None:
@@ -157,9 +157,9 @@ def _ready(case: CompiledCase, state: PersonaState, hearing: Hearing, name: str,
 
 def _needed(state: PersonaState, asked: Sequence[AskedTopic]) -> float:
     """The least probability that it needs, beside what the sentence was understood as."""
-    if any(each.invited for each in asked):
+    if any(question.invited for question in asked):
         return CERTAIN
-    untold = max((each.confidence for each in asked if each.topic_id not in state.said), default=LIKELY)
+    untold = max((question.confidence for question in asked if question.topic_id not in state.said), default=LIKELY)
     return max(LIKELY, min(SURE, untold))
 
 

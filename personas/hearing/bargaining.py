@@ -116,7 +116,7 @@ class _Table:
 
     def named(self, spoken: Sequence[Sentence]) -> tuple[Sentence, float] | None:
         """The last figure of the turn that is one of the bargain, and the sentence that names it."""
-        found: list[tuple[Sentence, float]] = []
+        figures_named: list[tuple[Sentence, float]] = []
         own, other = self._position, self._last_offered
         if self._talk.agreed is not None:
             own = other = self._talk.agreed
@@ -125,11 +125,11 @@ class _Table:
             if not self._offers(sentence):
                 continue
             base = (own, other) if self._sells else (other, own)
-            figures = [self._scaled(each) for each in resolved(sentence.text, *base)]
-            found += [(sentence, each) for each in figures if low <= each <= high]
+            figures = [self._scaled(figure) for figure in resolved(sentence.text, *base)]
+            figures_named += [(sentence, figure) for figure in figures if low <= figure <= high]
         # "You ask 9,800, we offer 9,000": what the persona asks is not what is offered, if anything else is.
-        fresh = [each for each in found if each[1] != self._bargain.asking]
-        best = fresh or found
+        fresh = [pair for pair in figures_named if pair[1] != self._bargain.asking]
+        best = fresh or figures_named
         return best[-1] if best else None
 
     def taken(self, sentence: Sentence, amount: float) -> FigureRule:
@@ -167,7 +167,7 @@ class _Table:
 
     def _asked_for_figure(self, spoken: Sequence[Sentence]) -> FigureRule | None:
         for sentence in spoken:
-            if any(each.id in self._bargain.figures for each in sentence.topics[:1]) and sentence.does(Act.ASK):
+            if any(topic.id in self._bargain.figures for topic in sentence.topics[:1]) and sentence.does(Act.ASK):
                 agreed = self._talk.agreed
                 answer = AmountAnswer.COUNTERS if agreed is None else AmountAnswer.SETTLED
                 return FigureRule(answer, sentence.text, self._position if agreed is None else agreed)
@@ -177,8 +177,10 @@ class _Table:
         """True if the numbers of a sentence may be figures that the agent offers or asks about."""
         if sentence.stance in _REPORTED and not sentence.does(Act.RECAP, Act.CHECK, Act.PROPOSE):
             return False
-        about = max((each.confidence for each in sentence.topics if each.id not in self._bargain.figures), default=0.0)
-        made = max((each.confidence for each in sentence.commitments), default=0.0)
+        about = max(
+            (topic.confidence for topic in sentence.topics if topic.id not in self._bargain.figures), default=0.0
+        )
+        made = max((commitment.confidence for commitment in sentence.commitments), default=0.0)
         return about < CLEAR or made > about
 
     def _scaled(self, figure: float) -> float:
@@ -214,6 +216,6 @@ class _Table:
 
 def _is_nod(sentence: Sentence) -> bool:
     """True if it says nothing of its own beside a yes ("Deal?", "Can we shake on that?")."""
-    vague = all(each.confidence < CLEAR for each in sentence.topics)
+    vague = all(topic.confidence < CLEAR for topic in sentence.topics)
     plain = not sentence.does(Act.ASK, Act.EMPATHY, Act.PROCESS) and sentence.stance is not Stance.NEGATED
     return vague and plain and len(content_stems(sentence.text)) <= NOD_WORDS

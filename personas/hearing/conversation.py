@@ -61,11 +61,11 @@ class ConversationState:
     @property
     def agreed(self) -> float | None:
         """The figure that both sides have accepted."""
-        return next((each.amount for each in reversed(self.offers) if each.status is OfferStatus.ACCEPTED), None)
+        return next((offer.amount for offer in reversed(self.offers) if offer.status is OfferStatus.ACCEPTED), None)
 
     def last(self, party: Party) -> OfferedFigure | None:
         """The last offer of a side."""
-        return next((each for each in reversed(self.offers) if each.by is party), None)
+        return next((offer for offer in reversed(self.offers) if offer.by is party), None)
 
     def to_json(self) -> dict[str, Any]:
         """A plain dict of JSON types."""
@@ -74,15 +74,15 @@ class ConversationState:
             "terms": list(self.terms),
             "told": list(self.told),
             "asked_back": self.asked_back,
-            "given": [each.to_json() for each in self.given],
+            "given": [quantity.to_json() for quantity in self.given],
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ConversationState:
         """The state that `to_json` wrote."""
         offers = (
-            OfferedFigure(Party(each["by"]), each["amount"], OfferStatus(each["status"]), each["turn"])
-            for each in data["offers"]
+            OfferedFigure(Party(offer["by"]), offer["amount"], OfferStatus(offer["status"]), offer["turn"])
+            for offer in data["offers"]
         )
         given = tuple(map(Measured.from_json, data.get("given", ())))
         return cls(tuple(offers), tuple(data["terms"]), tuple(data["told"]), data["asked_back"], given)

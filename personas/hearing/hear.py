@@ -88,47 +88,47 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
     if unclear:
         return Hearing(reading, rapport=_rapport(state, None, rude=rude, interrogation=False), unclear=True, rude=rude)
     empathy = None if rude else next((p for p in map(gist_of, _consoling(spoken)) if is_new(p, state.empathy)), None)
-    found = [(sentence, _meant(sentence, topics, state)) for sentence, topics in _asked_about(spoken, state)]
-    interrogation = _is_interrogation(found)
+    asked_about = [(sentence, _meant(sentence, topics, state)) for sentence, topics in _asked_about(spoken, state)]
+    interrogation = _is_interrogation(asked_about)
     rapport = _rapport(state, empathy, rude=rude, interrogation=interrogation)
     asked: dict[str, AskedTopic] = {}
     restated = {s.text for s in spoken if s.does(Act.RECAP, Act.CHECK)}
-    for sentence, topics in found:
-        for each in _without_substitutes(case, topics, state, rapport, reserve):
-            if each.id not in asked:
-                topic = case.by_id[each.id]
-                again = each.confidence >= BY_NAME and sentence.text not in restated and topic.id in state.said
+    for sentence, topics in asked_about:
+        for candidate in _without_substitutes(case, topics, state, rapport, reserve):
+            if candidate.id not in asked:
+                topic = case.by_id[candidate.id]
+                again = candidate.confidence >= BY_NAME and sentence.text not in restated and topic.id in state.said
                 repeated = again and _was_asked(gist_of(sentence.text), state.asked_as.get(topic.id, ()))
                 is_open = gate_open(topic, state, rapport, reserve)
-                asked[topic.id] = AskedTopic(topic.id, sentence.text, each.confidence, is_open, repeated)
+                asked[topic.id] = AskedTopic(topic.id, sentence.text, candidate.confidence, is_open, repeated)
     task = None if rude else _set(case, state, spoken, asked)
     asked = _asked_beside(task, asked)
-    found = [(s, topics if task is None else [c for c in topics if c.id in asked]) for s, topics in found]
+    asked_about = [(s, topics if task is None else [c for c in topics if c.id in asked]) for s, topics in asked_about]
     dealing = None if rude else dealing_of(case, state, spoken)
     heard = tuple(_with_figure(case, state, _commitments(case, state, spoken), dealing))
     settled = _settled(case, state, turn, heard)
     invites = any(s.does(Act.INVITE) for s in spoken)
     vague = {s.text for s in spoken if s.does(Act.INVITE) and not s.does(Act.ASK)}
-    if invites and all(each.question in vague and each.confidence < UNASKED for each in asked.values()):
+    if invites and all(question.question in vague and question.confidence < UNASKED for question in asked.values()):
         # What an invitation may be about comes first; the persona goes on with its story from there.
         story = [e for e in _invited(case, state, spoken, rapport, reserve, bool(empathy)) if e.topic_id not in asked]
         if not state.turn and story:
             # Who is invited at once to say what it came for does not begin with an evasion.
             closed = {name for name in asked if not gate_open(case.by_id[name], state, rapport, 0.0)}
-            asked = {name: each for name, each in asked.items() if name not in closed}
-        if any(not each.open and each.confidence >= ASKED for each in asked.values()):
+            asked = {name: question for name, question in asked.items() if name not in closed}
+        if any(not question.open and question.confidence >= ASKED for question in asked.values()):
             # Who is asked for what it does not tell yet does not speak of something else instead.
             story = []
         if settled:
             # Who has what it came for adds what it is asked about, and does not begin its story.
-            story = [each for each in story if each.confidence >= ASKED]
-        asked |= {each.topic_id: each for each in (story[:BESIDE] if asked else story)}
-    elif empathy and not any(_is_left_open(s, topics) for s, topics in found):
+            story = [question for question in story if question.confidence >= ASKED]
+        asked |= {question.topic_id: question for question in (story[:BESIDE] if asked else story)}
+    elif empathy and not any(_is_left_open(s, topics) for s, topics in asked_about):
         # After what is asked now: a question that gets no answer is a worse reply than a confession that waits.
-        freed = {each.topic_id: each for each in _taken_up_again(case, state, spoken, rapport, reserve)}
-        asked |= {name: each for name, each in freed.items() if name not in asked}
-    strays = tuple(s.text for s, topics in found if _is_stray(s, topics))
-    unsure = next((pair for s, topics in reversed(found) if (pair := _between(s, topics)) is not None), None)
+        freed = {question.topic_id: question for question in _taken_up_again(case, state, spoken, rapport, reserve)}
+        asked |= {name: question for name, question in freed.items() if name not in asked}
+    strays = tuple(s.text for s, topics in asked_about if _is_stray(s, topics))
+    unsure = next((pair for s, topics in reversed(asked_about) if (pair := _between(s, topics)) is not None), None)
     return Hearing(
         reading,
         asked=tuple(asked.values()),
@@ -139,7 +139,7 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
         dealing=dealing,
         task=task,
         wonders=() if asked or task else _wondered(spoken),
-        unmatched=strays if task is None else tuple(each for each in strays if each not in task.quotes),
+        unmatched=strays if task is None else tuple(stray for stray in strays if stray not in task.quotes),
         off_topic=_off_topic(
             reading, asked=bool(asked) or task is not None, heard=bool(heard), invites=invites or unsure is not None
         ),
@@ -158,7 +158,7 @@ def _set(
 ) -> Task | None:
     """The task that the turn sets; what the case holds about its own numbers comes before one with these."""
     task = task_of(case, state, spoken)
-    held = task is not None and task.own and any(each.question in task.quotes for each in asked.values())
+    held = task is not None and task.own and any(question.question in task.quotes for question in asked.values())
     return None if held else task
 
 
@@ -166,7 +166,9 @@ def _asked_beside(task: Task | None, asked: dict[str, AskedTopic]) -> dict[str, 
     """What is asked beside a task: its new numbers ask for none of the old results."""
     if task is None:
         return asked
-    return {name: each for name, each in asked.items() if name in task.shows or each.question not in task.quotes}
+    return {
+        name: question for name, question in asked.items() if name in task.shows or question.question not in task.quotes
+    }
 
 
 def _unclear(reading: Reading, turn: AgentTurn) -> bool:
@@ -176,7 +178,7 @@ def _unclear(reading: Reading, turn: AgentTurn) -> bool:
 
 
 def _settled(case: CompiledCase, state: PersonaState, turn: AgentTurn, heard: Iterable[HeardCommitment]) -> bool:
-    made = {**state.commitments, **{each.commitment_id: 0 for each in heard if not each.early}}
+    made = {**state.commitments, **{commitment.commitment_id: 0 for commitment in heard if not commitment.early}}
     return bool(case.goals) and (state.goals_met is not None or goals_hold(case, made, (*state.tools, *turn.tools)))
 
 
@@ -201,13 +203,13 @@ def _asked_about(spoken: Iterable[Sentence], state: PersonaState) -> Iterator[tu
         topics = list(_topics(sentence, state, offered=offered))
         if task is not None and sentence.does(Act.ASK) and not sentence.does(Act.CHECK):
             # "Try this one: …. What do you get?" asks for the new one, not for what was worked out before.
-            known = bool(topics) and all(each.id in state.said for each in topics)
+            known = bool(topics) and all(topic.id in state.said for topic in topics)
             fits = not topics and task.id not in state.said and task.confidence >= ASKED and _is_bare(sentence)
             topics = [task] if known or fits else topics
         yield sentence, topics
         if sentence.does(Act.PROPOSE):
-            task = next((each for each in sentence.topics[:1] if each.confidence >= INVITED), task)
-            offered = offered or any(each.confidence >= LIKELIER_MADE for each in sentence.commitments[:1])
+            task = next((topic for topic in sentence.topics[:1] if topic.confidence >= INVITED), task)
+            offered = offered or any(commitment.confidence >= LIKELIER_MADE for commitment in sentence.commitments[:1])
 
 
 def _topics(sentence: Sentence, state: PersonaState, *, offered: bool = False) -> Iterator[ReadCandidate]:
@@ -223,16 +225,16 @@ def _topics(sentence: Sentence, state: PersonaState, *, offered: bool = False) -
         least = UNASKED
     if least == ASKED and _stands_alone(sentence.topics) and not offered:
         least = ALONE
-    likely = [each for each in sentence.topics if each.confidence >= min(least, ALSO_ASKED)]
+    likely = [topic for topic in sentence.topics if topic.confidence >= min(least, ALSO_ASKED)]
     if not likely or likely[0].confidence < least:
         return
     enough = max(ASKED if likely[0].confidence >= BY_NAME else TOLD_ALREADY, INSTEAD * likely[0].confidence)
-    fresh = [each for each in sentence.topics if each.id not in state.said and each.confidence >= enough]
-    if least == INVITED and all(each.id in state.said for each in likely):
+    fresh = [topic for topic in sentence.topics if topic.id not in state.said and topic.confidence >= enough]
+    if least == INVITED and all(topic.id in state.said for topic in likely):
         # "Would you tell me about it?" behind something that was told invites to go on.
         return
-    if likely[0].id in state.said or (fresh and any(each.id in state.said for each in likely)):
-        likely = fresh or [each for each in likely if each.id in state.said]
+    if likely[0].id in state.said or (fresh and any(topic.id in state.said for topic in likely)):
+        likely = fresh or [topic for topic in likely if topic.id in state.said]
     yield from likely[:TOPICS_A_SENTENCE]
 
 
@@ -245,15 +247,15 @@ def _meant(sentence: Sentence, topics: list[ReadCandidate], state: PersonaState)
     """The topics that a sentence asks about; one that asks again about what was not understood is taken to mean it."""
     if topics or not sentence.does(Act.ASK, Act.INVITE) or sentence.does(Act.RUDE):
         return topics
-    least = max(UNSURE, INSTEAD * max((each.confidence for each in sentence.topics), default=0.0))
-    return [each for each in sentence.topics if each.id in state.wondered and each.confidence >= least][:1]
+    least = max(UNSURE, INSTEAD * max((topic.confidence for topic in sentence.topics), default=0.0))
+    return [topic for topic in sentence.topics if topic.id in state.wondered and topic.confidence >= least][:1]
 
 
 def _wondered(spoken: Sequence[Sentence]) -> tuple[str, ...]:
     """The topics that the likeliest of its questions may be about, where none is clear."""
     vague = [s for s in spoken if _nearly_asks(s)]
     best = max(vague, key=lambda s: s.topics[0].confidence, default=None)
-    return () if best is None else tuple(each.id for each in best.topics[:2] if each.confidence >= UNSURE)
+    return () if best is None else tuple(topic.id for topic in best.topics[:2] if topic.confidence >= UNSURE)
 
 
 def _stands_alone(topics: Sequence[ReadCandidate]) -> bool:
@@ -267,24 +269,24 @@ def _asks(sentence: Sentence) -> bool:
     """
     if sentence.does(Act.ASK, Act.CHECK):
         return True
-    promised = max((each.confidence for each in sentence.commitments), default=0.0)
-    requests = sentence.acts == {Act.PROPOSE} and any(each.confidence > promised for each in sentence.topics[:1])
+    promised = max((commitment.confidence for commitment in sentence.commitments), default=0.0)
+    requests = sentence.acts == {Act.PROPOSE} and any(topic.confidence > promised for topic in sentence.topics[:1])
     return is_question(sentence) and (not sentence.acts or requests)
 
 
-def _is_interrogation(found: Sequence[tuple[Sentence, list[ReadCandidate]]]) -> bool:
+def _is_interrogation(asked_about: Sequence[tuple[Sentence, list[ReadCandidate]]]) -> bool:
     """True if it asks more than anybody answers at once: a few checks for a yes or a no are no trouble."""
-    asking = [(sentence, topics) for sentence, topics in found if topics]
+    asking = [(sentence, topics) for sentence, topics in asked_about if topics]
     checks = all(form_of(sentence.text) is QuestionForm.POLAR for sentence, _ in asking)
     return _new_questions(topics for _, topics in asking) > (CHECKS_AT_ONCE if checks else QUESTIONS_A_TURN)
 
 
-def _new_questions(found: Iterable[list[ReadCandidate]]) -> int:
+def _new_questions(topics_by_sentence: Iterable[list[ReadCandidate]]) -> int:
     """The number of sentences that ask about something that none before them asks about."""
     seen: set[str] = set()
     count = 0
-    for topics in found:
-        fresh = {each.id for each in topics} - seen
+    for topics in topics_by_sentence:
+        fresh = {topic.id for topic in topics} - seen
         count += bool(fresh)
         seen |= fresh
     return count
@@ -351,7 +353,7 @@ def _is_left_open(sentence: Sentence, topics: list[ReadCandidate]) -> bool:
 
 def _is_stray(sentence: Sentence, topics: list[ReadCandidate]) -> bool:
     """True if it asks for something that the case holds nothing about."""
-    best = max((each.confidence for each in sentence.topics), default=0.0)
+    best = max((topic.confidence for topic in sentence.topics), default=0.0)
     return sentence.does(Act.ASK) and not sentence.does(Act.INVITE, Act.CHECK) and not topics and best < UNSURE
 
 
@@ -367,17 +369,17 @@ def _commitments(case: CompiledCase, state: PersonaState, spoken: Iterable[Sente
     by_id = {commitment.id: commitment for commitment in case.commitments}
     best: dict[str, tuple[ReadCandidate, Sentence]] = {}
     for sentence in spoken:
-        for number, each in enumerate(sentence.commitments):
-            likely = number == 0 and each.confidence >= LIKELY_MADE and _only_proposes(sentence)
-            if not (each.confidence >= MADE or likely) or not _may_make(by_id[each.id], sentence):
+        for number, candidate in enumerate(sentence.commitments):
+            likely = number == 0 and candidate.confidence >= LIKELY_MADE and _only_proposes(sentence)
+            if not (candidate.confidence >= MADE or likely) or not _may_make(by_id[candidate.id], sentence):
                 continue
-            if each.id not in best or each.confidence > best[each.id][0].confidence:
-                best[each.id] = each, sentence
-    for name, (each, sentence) in best.items():
+            if candidate.id not in best or candidate.confidence > best[candidate.id][0].confidence:
+                best[candidate.id] = candidate, sentence
+    for name, (candidate, sentence) in best.items():
         early = not all_hold(by_id[name].after, state.said)
-        binding = _binds(by_id[name], each, sentence)
-        sure = each.confidence >= (CLEARLY_MADE if name in case.came_for else SURELY_MADE)
-        yield HeardCommitment(name, sentence.text, early, binding, sure=sure, confidence=each.confidence)
+        binding = _binds(by_id[name], candidate, sentence)
+        sure = candidate.confidence >= (CLEARLY_MADE if name in case.came_for else SURELY_MADE)
+        yield HeardCommitment(name, sentence.text, early, binding, sure=sure, confidence=candidate.confidence)
 
 
 def _with_figure(
@@ -385,29 +387,35 @@ def _with_figure(
 ) -> Iterator[HeardCommitment]:
     """The commitments of a turn; an acceptable figure makes the one that closes the bargain, however it is written."""
     closes = case.bargain.closes if case.bargain else ""
-    bounds = next((each.amount for each in case.commitments if each.id == closes), None)
+    bounds = next((commitment.amount for commitment in case.commitments if commitment.id == closes), None)
     made = dealing is not None and dealing.makes and bounds is not None and in_bounds(bounds, dealing.offered)
     if dealing is None or not made:
         yield from heard
         return
-    rest = [each for each in heard if each.commitment_id != closes]
-    clear = next((each for each in rest if each.quote == dealing.quote and _has_amount(case, each)), None)
-    after = next(each.after for each in case.commitments if each.id == closes)
+    rest = [commitment for commitment in heard if commitment.commitment_id != closes]
+    clear = next(
+        (commitment for commitment in rest if commitment.quote == dealing.quote and _has_amount(case, commitment)), None
+    )
+    after = next(commitment.after for commitment in case.commitments if commitment.id == closes)
     yield HeardCommitment(closes, dealing.quote, early=not all_hold(after, state.said), binding=False, taken=True)
-    yield from (each for each in rest if each is not clear)
+    yield from (commitment for commitment in rest if commitment is not clear)
 
 
 def _has_amount(case: CompiledCase, heard: HeardCommitment) -> bool:
     """True if it is a commitment to another figure."""
-    return any(each.id == heard.commitment_id and each.amount is not None for each in case.commitments)
+    return any(
+        commitment.id == heard.commitment_id and commitment.amount is not None for commitment in case.commitments
+    )
 
 
 def _haggling(case: CompiledCase, spoken: Iterable[Sentence], heard: Iterable[HeardCommitment]) -> str | None:
     """A sentence that surely makes an offer, but with a figure outside the bounds of all that it may be."""
-    bounded = {each.id: each for each in case.commitments if each.amount is not None}
-    made = {each.quote for each in heard if each.commitment_id in bounded}
+    bounded = {commitment.id: commitment for commitment in case.commitments if commitment.amount is not None}
+    made = {commitment.quote for commitment in heard if commitment.commitment_id in bounded}
     for sentence in spoken:
-        surely = any(each.id in bounded and each.confidence >= LIKELIER_MADE for each in sentence.commitments)
+        surely = any(
+            commitment.id in bounded and commitment.confidence >= LIKELIER_MADE for commitment in sentence.commitments
+        )
         if surely and sentence.text not in made and amounts(sentence.text):
             return sentence.text
     return None
@@ -422,10 +430,10 @@ def _may_make(commitment: CompiledCommitment, sentence: Sentence) -> bool:
     return commitment.amount is None or within(commitment.amount, sentence.text)
 
 
-def _binds(commitment: CompiledCommitment, found: ReadCandidate, sentence: Sentence) -> bool:
+def _binds(commitment: CompiledCommitment, candidate: ReadCandidate, sentence: Sentence) -> bool:
     """True if it may cost the agent: the whole sentence says it, as the agent's own word to the persona."""
     asserted = sentence.stance in (Stance.ASSERTED, Stance.NONE, Stance.OTHER)
-    return found.confidence >= BINDING and asserted and (commitment.also_questions or not is_question(sentence))
+    return candidate.confidence >= BINDING and asserted and (commitment.also_questions or not is_question(sentence))
 
 
 def is_question(sentence: Sentence) -> bool:
@@ -480,7 +488,7 @@ def _without_substitutes(
         return
     first = case.by_id[topics[0].id]
     told = first.tier is not Tier.RAPPORT or gate_open(first, state, rapport, reserve)
-    yield from (each for each in topics if told or each is topics[0] or each.confidence >= BY_NAME)
+    yield from (topic for topic in topics if told or topic is topics[0] or topic.confidence >= BY_NAME)
 
 
 def _rapport(state: PersonaState, empathy: str | None, *, rude: bool, interrogation: bool) -> float:

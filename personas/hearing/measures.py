@@ -68,24 +68,24 @@ _ONE = Measured(Measure.NUMBER, Fraction(1))
 def measured(text: str) -> tuple[Measured, ...]:
     """The numbers of a text, in order, without those that only count something."""
     lower = text.lower()
-    found: list[tuple[int, Measured]] = []
+    measured_at: list[tuple[int, Measured]] = []
     for pattern, kind in ((_CALL, _arguments), (_SLASHED, _slashed), (_HALF_HOUR, _half_hour), (_SPELT, _spelt)):
         for match in pattern.finditer(lower):
-            found += [(match.start(), each) for each in kind(match)]
+            measured_at += [(match.start(), measure) for measure in kind(match)]
         lower = pattern.sub(lambda match: " " * len(match[0]), lower)
     numbers = [(end, _of_unit(value, lower[:end], lower[end:])) for value, end in numbers_in(lower)]
     # "The second one", "another one": no number.
-    numbers = [(end, each) for end, each in numbers if each != _ONE or not lower[:end].endswith("one")]
+    numbers = [(end, number) for end, number in numbers if number != _ONE or not lower[:end].endswith("one")]
     spelt_one = [(match.start(), Measured(Measure.TIME, Fraction(1))) for match in _lone_hours(lower)]
-    placed = sorted((*found, *numbers, *spelt_one), key=lambda pair: pair[0])
-    return tuple(each for _, each in placed if each.measure is not Measure.COUNT)
+    placed = sorted((*measured_at, *numbers, *spelt_one), key=lambda pair: pair[0])
+    return tuple(pair for _, pair in placed if pair.measure is not Measure.COUNT)
 
 
 def _of_unit(value: float, before: str, rest: str) -> Measured:
     exact = Fraction(str(value))
     if _MINUTES.match(rest):
         return Measured(Measure.TIME, exact / 60)
-    measure = next((each for each, unit in _UNITS if unit.match(rest)), Measure.NUMBER)
+    measure = next((known_unit for known_unit, unit in _UNITS if unit.match(rest)), Measure.NUMBER)
     if measure is Measure.NUMBER and _SIGN.search(before):
         measure = Measure.MONEY
     elif measure is Measure.NUMBER and before[-1:].isalpha() and _counts(rest):
@@ -95,8 +95,8 @@ def _of_unit(value: float, before: str, rest: str) -> Measured:
 
 def _counts(rest: str) -> bool:
     """Whether a number in words stands before a thing."""
-    found = re.match(r"\s+([a-z]{3,})", rest)
-    return found is not None and found[1] not in FUNCTION_WORDS | {"percent", "plus", "minus", "times"}
+    match = re.match(r"\s+([a-z]{3,})", rest)
+    return match is not None and match[1] not in FUNCTION_WORDS | {"percent", "plus", "minus", "times"}
 
 
 def _arguments(call: re.Match[str]) -> Iterator[Measured]:

@@ -94,7 +94,7 @@ class PersonaState:
     def from_json(cls, data: Mapping[str, Any]) -> PersonaState:
         """The state that `to_json` wrote."""
         sequences = {key: tuple(data.get(key, ())) for key in ("empathy", "tools", "lines", "wondered", "unanswered")}
-        gists = {topic: tuple(each) for topic, each in data.get("asked_as", {}).items()}
+        gists = {topic: tuple(questions) for topic, questions in data.get("asked_as", {}).items()}
         kept = data.get("conversation")
         conversation = ConversationState.from_json(kept) if kept else ConversationState()
         return cls(**{**data, **sequences, "asked_as": gists, "conversation": conversation})

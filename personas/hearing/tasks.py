@@ -49,8 +49,8 @@ def task_of(case: CompiledCase, state: PersonaState, spoken: Sequence[Sentence])
         if not _asks(spoken[place]):
             continue
         for quotes, given in _readings(state, spoken[: place + 1]):
-            if (found := _taken(case, state, quotes, given)) is not None:
-                return found
+            if (taken := _taken(case, state, quotes, given)) is not None:
+                return taken
     return None
 
 
@@ -64,8 +64,8 @@ def given_after(state: PersonaState, spoken: Iterable[Sentence], task: Task | No
     """The numbers that what is asked next may rest on."""
     if task is not None:
         return task.given
-    said = tuple(each for sentence in spoken if not _reports(sentence) for each in measured(sentence.text))
-    return said or state.conversation.given
+    figures = tuple(figure for sentence in spoken if not _reports(sentence) for figure in measured(sentence.text))
+    return figures or state.conversation.given
 
 
 def _asks(sentence: Sentence) -> bool:
@@ -93,14 +93,16 @@ def _readings(
     earlier = state.conversation.given
     if earlier and given:
         # "And another 20 percent off?" goes on; "And at 25?" is the same once more.
-        instead = [(quotes, each) for each in _replaced(earlier, given)]
+        instead = [(quotes, figure) for figure in _replaced(earlier, given)]
         further = [(quotes, (*earlier, *given))]
-        yield from (*instead, *further) if all(_kind(each) is Measure.MONEY for each in given) else (*further, *instead)
+        yield from (
+            (*instead, *further) if all(_kind(figure) is Measure.MONEY for figure in given) else (*further, *instead)
+        )
 
 
 def _replaced(earlier: Sequence[Measured], fresh: Sequence[Measured]) -> Iterator[tuple[Measured, ...]]:
     """The earlier numbers with the fresh ones in the place of those of their kind, where there is one way to do it."""
-    kinds = {_kind(each) for each in fresh}
+    kinds = {_kind(figure) for figure in fresh}
     places = [i for i, old in enumerate(earlier) if _kind(old) in kinds]
     if not places and kinds == {Measure.MONEY}:
         # A bare number is the one that was named last.
@@ -110,9 +112,9 @@ def _replaced(earlier: Sequence[Measured], fresh: Sequence[Measured]) -> Iterato
         yield tuple(by_place.get(i, old) for i, old in enumerate(earlier))
 
 
-def _kind(each: Measured) -> Measure:
+def _kind(figure: Measured) -> Measure:
     """What it measures, as far as it is said."""
-    return Measure.MONEY if each.measure in _LOOSE else each.measure
+    return Measure.MONEY if figure.measure in _LOOSE else figure.measure
 
 
 def _taken(
@@ -123,7 +125,7 @@ def _taken(
     among: Container[str] | None = None,
 ) -> Task | None:
     """The task that these numbers set: of skills that need the same, the one whose examples are most like it."""
-    words = frozenset[str]().union(*(_gist(each.text) for each in quotes))
+    words = frozenset[str]().union(*(_gist(quote.text) for quote in quotes))
     skills = [skill for skill in case.skills if among is None or skill.id in among]
     fitting = [(skill, filled) for skill in skills if (filled := _filled(skill, given)) is not None]
     best = max(fitting, key=lambda pair: _likeness(pair[0], words), default=None)
@@ -131,13 +133,13 @@ def _taken(
         return None
     skill, filled = best
     known: dict[str, Value] = {}
-    for name, each in filled.items():
-        known |= named(name, skill.given[name], each.value, each.parts)
+    for name, figure in filled.items():
+        known |= named(name, skill.given[name], figure.value, figure.parts)
     ways = skill.right if all_hold(skill.insight, state.said) or not skill.wrong else skill.wrong
     worked = work_out(ways, known)
     if worked is None:
         return None
-    texts = tuple(each.text for each in quotes)
+    texts = tuple(quote.text for quote in quotes)
     return Task(skill.id, texts, worked, skill.shows, _is_own(skill, given), _as_understood(skill, filled))
 
 
@@ -163,41 +165,41 @@ def _filled(skill: Skill, given: Sequence[Measured]) -> dict[str, Measured] | No
         return None
     filled: dict[str, Measured] = {}
     bare: list[Measured] = []
-    for each in given:
-        wanted = (n for n, m in skill.given.items() if n not in filled and m is each.measure is not Measure.NUMBER)
+    for figure in given:
+        wanted = (n for n, m in skill.given.items() if n not in filled and m is figure.measure is not Measure.NUMBER)
         name = next(wanted, None)
         if name is not None:
-            filled[name] = each
-        elif each.measure in _LOOSE:
-            bare.append(each)
+            filled[name] = figure
+        elif figure.measure in _LOOSE:
+            bare.append(figure)
         else:
             return None
-    for each in sorted(bare, key=lambda each: each.measure is not Measure.MONEY):
-        exact = Measure.NUMBER if each.measure is Measure.MONEY else None
+    for figure in sorted(bare, key=lambda figure: figure.measure is not Measure.MONEY):
+        exact = Measure.NUMBER if figure.measure is Measure.MONEY else None
         open_ = [n for n, m in skill.given.items() if n not in filled and m not in (Measure.FRACTION, Measure.ARGUMENT)]
         open_ = [n for n in open_ if exact is None or skill.given[n] is exact]
         if not open_:
             return None
-        filled[open_[0]] = each
-    taken_for = {skill.given[name] for name, each in filled.items() if each.measure is Measure.NUMBER}
+        filled[open_[0]] = figure
+    taken_for = {skill.given[name] for name, figure in filled.items() if figure.measure is Measure.NUMBER}
     # "Why 45 and not 44, after 20 percent?": who leaves out what is meant means one kind of thing by it.
     return _in_order(skill, given, filled) if len(taken_for) <= 1 else None
 
 
 def _in_order(skill: Skill, given: Sequence[Measured], filled: Mapping[str, Measured]) -> dict[str, Measured]:
     """The numbers of one kind in the order in which they were named: "half an hour at 20 and one at 60 km/h"."""
-    places = {id(each): place for place, each in enumerate(given)}
+    places = {id(figure): place for place, figure in enumerate(given)}
     ordered = dict(filled)
     for kind in set(skill.given.values()):
         names = [name for name, measure in skill.given.items() if measure is kind]
-        numbers = sorted((filled[name] for name in names), key=lambda each: places[id(each)])
+        numbers = sorted((filled[name] for name in names), key=lambda figure: places[id(figure)])
         ordered |= zip(names, numbers, strict=True)
     return ordered
 
 
 def _is_own(skill: Skill, given: Iterable[Measured]) -> bool:
     """Whether the numbers are the case's own."""
-    values = sorted(each.value for each in given)
+    values = sorted(figure.value for figure in given)
     return any(values == sorted(own) for own in skill.known)
 
 

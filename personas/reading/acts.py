@@ -112,9 +112,9 @@ class Reading:
     @cached_property
     def is_list(self) -> bool:
         """True if it is a list of words rather than speech ("Onset? Nights? Fever? …"): nobody could answer it."""
-        said = [s.text for s in self.sentences]
-        pieces = [piece for text in said for piece in text.split(",")]
-        return _are_scraps(said, LISTED_SENTENCES) or _are_scraps(pieces, LISTED_PIECES)
+        lines = [s.text for s in self.sentences]
+        pieces = [piece for text in lines for piece in text.split(",")]
+        return _are_scraps(lines, LISTED_SENTENCES) or _are_scraps(pieces, LISTED_PIECES)
 
     def any(self, *acts: Act) -> bool:
         """True if any sentence does one of these."""

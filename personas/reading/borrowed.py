@@ -90,14 +90,17 @@ class PersonaWords:
 
 def formulas(turns: Sequence[Iterable[str]]) -> list[frozenset[str]]:
     """Per turn, those of its sentences that are said in other turns, too, word for word or in half of their words."""
-    said = [frozenset(sentences) for sentences in turns]
-    runs = [frozenset[_Words]().union(*map(_turned_runs, each)) for each in said]
-    times = Counter(run for each in runs for run in each)
+    sentences_by_turn = [frozenset(sentences) for sentences in turns]
+    runs = [frozenset[_Words]().union(*map(_turned_runs, spoken)) for spoken in sentences_by_turn]
+    times = Counter(run for run_of_words in runs for run in run_of_words)
     several = frozenset(run for run, number in times.items() if number > 1)
     if not several:
-        return [frozenset()] * len(said)
-    covered = {each: _covered(_turned(each), several) for each in frozenset().union(*said)}
-    return [frozenset(each for each in those if 2 * sum(covered[each]) > len(covered[each])) for those in said]
+        return [frozenset()] * len(sentences_by_turn)
+    covered = {sentence: _covered(_turned(sentence), several) for sentence in frozenset().union(*sentences_by_turn)}
+    return [
+        frozenset(sentence for sentence in those if 2 * sum(covered[sentence]) > len(covered[sentence]))
+        for those in sentences_by_turn
+    ]
 
 
 _GRAMMAR = frozenset(_PERSONS.values()) | frozenset(_CONTRACTED.values())
@@ -109,8 +112,8 @@ def _covered(words: _Words, *known: Runs) -> list[bool]:
     covered = [False] * len(words)
     for start in range(len(words) - size + 1):
         run = words[start : start + size]
-        for each in known:
-            if run in each:
+        for line in known:
+            if run in line:
                 covered[start : start + size] = [True] * size
                 break
     return covered
@@ -150,10 +153,10 @@ def _words(text: str) -> _Words:
 @remembered(8192)
 def _turned(text: str) -> _Words:
     """The words with every person the same, contractions written out."""
-    found: list[str] = []
+    turned: list[str] = []
     for word in _words(text):
         head, mark, tail = word.rpartition("'")
         long = _CONTRACTED.get(mark + tail) if head in _PERSONS or head in ("it", "that", "there", "who") else None
         parts = (head, long) if long else (word,)
-        found += [_PERSONS.get(part, part) for part in parts]
-    return tuple(found)
+        turned += [_PERSONS.get(part, part) for part in parts]
+    return tuple(turned)

@@ -102,12 +102,12 @@ def topic_features(index: CaseIndex, heard: Sequence[EncodedSentence]) -> Matrix
 
 def _shared(index: CaseIndex, words: frozenset[str]) -> list[float]:
     """Per topic how much of what the words weigh it has."""
-    found: list[list[float]] = [[] for _ in index.topics]
+    shares: list[list[float]] = [[] for _ in index.topics]
     for word in words:
         for place in index.topics_by_word.get(word, ()):
-            found[place].append(index.idf[word])
+            shares[place].append(index.idf[word])
     weight = math.fsum(index.idf.get(word, UNSEEN_IDF) for word in words) or 1.0
-    return [math.fsum(each) / weight for each in found]
+    return [math.fsum(of_topic) / weight for of_topic in shares]
 
 
 def _keywords(index: CaseIndex, text: str) -> list[float]:

@@ -52,21 +52,21 @@ class Fluency:
 
     def broken(self, sentences: Iterable[str]) -> frozenset[str]:
         """Those that are surely broken; blocking, because the encoder runs."""
-        judged = [each for each in dict.fromkeys(sentences) if is_judged(each)]
-        found = self._known.recall(judged)
-        fresh = [each for each in judged if each not in found]
+        judged = [sentence for sentence in dict.fromkeys(sentences) if is_judged(sentence)]
+        known = self._known.recall(judged)
+        fresh = [sentence for sentence in judged if sentence not in known]
         if fresh:
-            are = {each: p >= SURELY for each, p in zip(fresh, self.probabilities(fresh), strict=True)}
+            are = {sentence: p >= SURELY for sentence, p in zip(fresh, self.probabilities(fresh), strict=True)}
             self._known.keep(are)
-            found |= are
-        return frozenset(each for each in judged if found[each])
+            known |= are
+        return frozenset(sentence for sentence in judged if known[sentence])
 
     async def prefetched(self, texts: Iterable[str]) -> None:
         """Embed those of the texts that are whole sentences, and so will be judged."""
         # Texts that are read include parts of sentences, most of which have no end, and lines put before a sentence.
-        wanted = [each for each in texts if each.endswith(_ENDS) and is_judged(each) and len(split(each)) == 1]
+        wanted = [text for text in texts if text.endswith(_ENDS) and is_judged(text) and len(split(text)) == 1]
         known = self._known.recall(wanted)
-        await self.embedder.prefetched([each for each in wanted if each not in known])
+        await self.embedder.prefetched([text for text in wanted if text not in known])
 
     def probabilities(self, sentences: Sequence[str]) -> list[float]:
         """The probability that each is broken; blocking."""

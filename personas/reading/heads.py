@@ -109,8 +109,8 @@ def probabilities(network: Network, features: Matrix) -> NDArray[np.float64]:
     """The mean probability of a network with one output, rounded to four decimals, shape (rows,)."""
     if not len(features):
         return np.zeros(0)
-    found: NDArray[np.float64] = np.round(_sigmoid(network.logits(features)[..., 0]).mean(axis=0), 4)
-    return found
+    mean: NDArray[np.float64] = np.round(_sigmoid(network.logits(features)[..., 0]).mean(axis=0), 4)
+    return mean
 
 
 def load_heads(raw: bytes | None = None) -> ReaderHeads:

@@ -100,11 +100,11 @@ class CaseIndex:
 
 
 def _places_by_word(groups: Sequence[TextGroup]) -> dict[str, tuple[int, ...]]:
-    found: dict[str, list[int]] = {}
+    places_of: dict[str, list[int]] = {}
     for place, group in enumerate(groups):
         for word in group.words:
-            found.setdefault(word, []).append(place)
-    return {word: tuple(places) for word, places in found.items()}
+            places_of.setdefault(word, []).append(place)
+    return {word: tuple(places) for word, places in places_of.items()}
 
 
 def index_of(case: CompiledCase, embedder: Embedder, background: Sequence[CompiledTopic] = ()) -> CaseIndex:

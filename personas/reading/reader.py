@@ -125,7 +125,7 @@ class LocalReader(Reader):
         self._beside: Memory[tuple[CompiledCase, _Said], tuple[ReadCandidate, ...]] = Memory(
             KEPT_BESIDE,
             size_bytes=KEPT_BESIDE_BYTES,
-            cost=lambda key, found: sum(map(len, key[1])) + CANDIDATE_BYTES * len(found),
+            cost=lambda key, candidates: sum(map(len, key[1])) + CANDIDATE_BYTES * len(candidates),
         )
         self._lock = Lock()
 
@@ -173,47 +173,47 @@ class LocalReader(Reader):
     def read(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
         """One reading per turn; blocking, because the encoder runs, at most twice for all of them."""
         keys = [(case, turn) for turn in turns]
-        found = self._read.recall(keys)
-        missing = [key for key in dict.fromkeys(keys) if key not in found]
+        readings = self._read.recall(keys)
+        missing = [key for key in dict.fromkeys(keys) if key not in readings]
         if missing:
             fresh = dict(zip(missing, self._readings(case, [turn for _, turn in missing]), strict=True))
             self._read.keep({key: value for key, value in fresh.items() if len(key[1][1]) <= KEPT_CHARS})
-            found |= fresh
-        return [found[key] for key in keys]
+            readings |= fresh
+        return [readings[key] for key in keys]
 
     def beside(self, case: CompiledCase, line: str, said: Sequence[Sentence]) -> list[tuple[ReadCandidate, ...]]:
         """As `Reader.beside`; blocking. The sentences were read before, so their vectors are at hand."""
         if not case.background or not said:
             return [() for _ in said]
-        keys = [(case, (line, each.text)) for each in said]
-        found = self._beside.recall(keys)
-        missing = [key for key in dict.fromkeys(keys) if key not in found]
+        keys = [(case, (line, sentence.text)) for sentence in said]
+        known = self._beside.recall(keys)
+        missing = [key for key in dict.fromkeys(keys) if key not in known]
         if missing:
-            compared = self._compared(case, line, [each for _, (_, each) in missing])
+            compared = self._compared(case, line, [sentence for _, (_, sentence) in missing])
             fresh = dict(zip(missing, compared, strict=True))
             self._beside.keep({key: value for key, value in fresh.items() if len(key[1][1]) <= KEPT_CHARS})
-            found |= fresh
-        return [found[key] for key in keys]
+            known |= fresh
+        return [known[key] for key in keys]
 
-    def _compared(self, case: CompiledCase, line: str, said: Sequence[str]) -> list[tuple[ReadCandidate, ...]]:
+    def _compared(self, case: CompiledCase, line: str, lines: Sequence[str]) -> list[tuple[ReadCandidate, ...]]:
         """Sentences compared with topics and background, and with what any persona answers if neither is likely.
 
         Not with all at once: what stands in both backgrounds would share its probability, and neither would be likely.
         """
-        vectors = self._vectors(said)
-        acts = self._acts(said, vectors)
+        vectors = self._vectors(lines)
+        acts = self._acts(lines, vectors)
         vectors |= self._vectors(
             text
-            for each, does in zip(said, acts, strict=True)
-            for text in (after_line(line, each), *parts_of(each, does))
+            for text_line, does in zip(lines, acts, strict=True)
+            for text in (after_line(line, text_line), *parts_of(text_line, does))
         )
-        heard = [heard_of(line, each, vectors, does) for each, does in zip(said, acts, strict=True)]
-        likely: list[dict[str, float]] = [{} for _ in said]
+        heard = [heard_of(line, text_line, vectors, does) for text_line, does in zip(lines, acts, strict=True)]
+        likely: list[dict[str, float]] = [{} for _ in lines]
         for index in self._wide(case):
             left = [number for number, of_one in enumerate(likely) if max(of_one.values(), default=0.0) < ANSWERED]
-            for number, found in zip(left, self._among(index, [heard[number] for number in left]), strict=True):
+            for number, candidates in zip(left, self._among(index, [heard[number] for number in left]), strict=True):
                 # Where a topic is in both, it is as likely as beside the case's own background.
-                likely[number] = found | likely[number]
+                likely[number] = candidates | likely[number]
         return [_candidates(list(of_one), of_one.values(), FLOOR) for of_one in likely]
 
     def _among(self, index: CaseIndex, heard: Sequence[Sequence[EncodedSentence]]) -> list[dict[str, float]]:
@@ -228,26 +228,30 @@ class LocalReader(Reader):
 
     def _readings(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
         index = self._index(case)
-        said = list(dict.fromkeys((turn[0], each) for turn in turns for each in said_in(turn)))
+        lines = list(dict.fromkeys((turn[0], line) for turn in turns for line in said_in(turn)))
         vectors = self._vectors(_read_first(turns))
-        texts = list(dict.fromkeys(each for _, each in said))
+        texts = list(dict.fromkeys(line for _, line in lines))
         acts = dict(zip(texts, self._acts(texts, vectors), strict=True))
-        alone = {each for some in _portions(said) for each in self._alone(index, some, vectors, acts)}
-        vectors |= self._vectors(text for each in said for text in _read_then(each, acts[each[1]], alone=each in alone))
+        alone = {line for some in _portions(lines) for line in self._alone(index, some, vectors, acts)}
+        vectors |= self._vectors(
+            text for line in lines for text in _read_then(line, acts[line[1]], alone=line in alone)
+        )
         consoling = self._consoling(acts, vectors)
         unreadable = self._unreadable(acts)
-        found: dict[_Said, Sentence] = {}
-        for some in _portions(said):
-            heard = {each: heard_of(*each, vectors, acts[each[1]], alone=each in alone) for each in some}
-            about = self._candidates(index, {each: heard[each] for each in some if each[1] not in unreadable})
+        read: dict[_Said, Sentence] = {}
+        for some in _portions(lines):
+            heard = {line: heard_of(*line, vectors, acts[line[1]], alone=line in alone) for line in some}
+            about = self._candidates(index, {line: heard[line] for line in some if line[1] not in unreadable})
             for each in some:
                 does = _acts_of(acts[each[1]], consoles=each[1] in consoling)
-                found[each] = _sentence(each[1], does, acts[each[1]], about.get(each))
-        readings = [Reading(tuple(found[turn[0], each] for each in said_in(turn))) for turn in turns]
+                read[each] = _sentence(each[1], does, acts[each[1]], about.get(each))
+        readings = [Reading(tuple(read[turn[0], line] for line in said_in(turn))) for turn in turns]
         if self._second is not None:
             readings = read_again(self._second, case, [line for line, _ in turns], readings)
         own = case.calibration
-        return readings if own is None or own.reader != self.digest else [calibrated(each, own) for each in readings]
+        if own is None or own.reader != self.digest:
+            return readings
+        return [calibrated(reading, own) for reading in readings]
 
     def _acts(self, texts: Sequence[str], vectors: Mapping[str, Vectors]) -> Matrix:
         """The probabilities of acts and stances, a row a text."""
@@ -263,20 +267,20 @@ class LocalReader(Reader):
         return illegible | self._fluency.broken(text for text in acts if text not in illegible)
 
     def _alone(
-        self, index: CaseIndex, said: Iterable[_Said], vectors: Mapping[str, Vectors], acts: Mapping[str, Matrix]
+        self, index: CaseIndex, lines: Iterable[_Said], vectors: Mapping[str, Vectors], acts: Mapping[str, Matrix]
     ) -> list[_Said]:
         """The short sentences that are read without the line before them."""
-        short = [each for each in said if after_line(*each) != each[1]]
+        short = [line for line in lines if after_line(*line) != line[1]]
         if not short:
             return []
-        heard = [_heard(*each, vectors, acts[each[1]], alone=True) for each in short]
+        heard = [_heard(*line, vectors, acts[line[1]], alone=True) for line in short]
         topics, promises = self._topics(index, heard), self._promises(index, heard)
         return [
-            each
-            for each, asks, makes in zip(
+            line
+            for line, asks, makes in zip(
                 short, topics.max(axis=1, initial=0.0), promises.max(axis=1, initial=0.0), strict=True
             )
-            if makes < NO_PROMISE and (asks >= CLEARLY_ABOUT or (asks < VAGUELY_ABOUT and _asks_nothing(each[1], acts)))
+            if makes < NO_PROMISE and (asks >= CLEARLY_ABOUT or (asks < VAGUELY_ABOUT and _asks_nothing(line[1], acts)))
         ]
 
     def _vectors(self, texts: Iterable[str]) -> dict[str, Vectors]:
@@ -286,8 +290,8 @@ class LocalReader(Reader):
     def _consoling(self, acts: Mapping[str, Matrix], vectors: Mapping[str, Vectors]) -> set[str]:
         """The sentences of which a part consoles that do something else, too ("Hello, that sounds exhausting.")."""
         parts = [(sentence, part) for sentence, does in acts.items() for part in _may_console(sentence, does)]
-        found = self._acts([part for _, part in parts], vectors)[:, _EMPATHY]
-        return {sentence for (sentence, _), sure in zip(parts, found, strict=True) if sure >= PART_CONSOLES}
+        empathy = self._acts([part for _, part in parts], vectors)[:, _EMPATHY]
+        return {sentence for (sentence, _), sure in zip(parts, empathy, strict=True) if sure >= PART_CONSOLES}
 
     def _candidates(
         self, index: CaseIndex, heard: Mapping[_Said, Sequence[EncodedSentence]]
@@ -300,8 +304,8 @@ class LocalReader(Reader):
         promises = self._first_look(index, [parts[0] for parts in heard.values()])
         asked_ids = [group.id for group in index.topics]
         return {
-            each: (_candidates(asked_ids, asks, FLOOR), makes)
-            for each, asks, makes in zip(heard, np.maximum.reduceat(topics, starts), promises, strict=True)
+            line: (_candidates(asked_ids, asks, FLOOR), makes)
+            for line, asks, makes in zip(heard, np.maximum.reduceat(topics, starts), promises, strict=True)
         }
 
     def _first_look(self, index: CaseIndex, heard: Sequence[EncodedSentence]) -> list[tuple[ReadCandidate, ...]]:
@@ -315,14 +319,14 @@ class LocalReader(Reader):
         if self._second is None or not ids:
             return [_candidates(ids, row, COMMITMENT_FLOOR) for row in rows]
         alike = features[:, 0].reshape(rows.shape)
-        found = []
-        for each, row, likeness in zip(heard, rows, alike, strict=True):
+        looks = []
+        for line, row, likeness in zip(heard, rows, alike, strict=True):
             ranked = sorted(range(len(ids)), key=lambda place: (-row[place], -likeness[place]))
-            some = ranked[:AT_MOST] if float(each.acts[_COMMITTING].max()) >= MAY_MAKE else ()
-            found.append(
+            some = ranked[:AT_MOST] if float(line.acts[_COMMITTING].max()) >= MAY_MAKE else ()
+            looks.append(
                 tuple(ReadCandidate(ids[p], float(row[p])) for p in ranked if p in some or row[p] >= SURE_LOOK)
             )
-        return found
+        return looks
 
     def _topics(self, index: CaseIndex, heard: Sequence[EncodedSentence]) -> Probabilities:
         """A row a sentence, or a part of one; without columns where nobody has anything to tell."""
@@ -348,13 +352,13 @@ class LocalReader(Reader):
         self, kept: WeakKeyDictionary[CompiledCase, _Made], case: CompiledCase, make: Callable[[], _Made]
     ) -> _Made:
         with self._lock:
-            found = kept.get(case)
-        if found is None:
+            known = kept.get(case)
+        if known is None:
             # Two threads may make the same one: waiting for the other would be waiting for all that it does besides.
             made = make()
             with self._lock:
-                found = kept.setdefault(case, made)
-        return found
+                known = kept.setdefault(case, made)
+        return known
 
 
 def readings_kept() -> Memory[tuple[CompiledCase, Turn], Reading]:
@@ -369,8 +373,8 @@ def _bytes(reading: Reading) -> int:
 
 def _acts_of(probabilities: Matrix, *, consoles: bool) -> frozenset[Act]:
     """The acts of a sentence; `consoles`: a part of it surely does."""
-    found = {act for act, p in zip(ACTS, probabilities[: len(ACTS)], strict=True) if p >= SURER.get(act, ACT)}
-    return frozenset({*found, Act.EMPATHY} if consoles else found)
+    acts = {act for act, p in zip(ACTS, probabilities[: len(ACTS)], strict=True) if p >= SURER.get(act, ACT)}
+    return frozenset({*acts, Act.EMPATHY} if consoles else acts)
 
 
 def _is_unreadable(acts: Matrix) -> bool:
@@ -397,30 +401,30 @@ def _sentence(
     return Sentence(text, does, STANCES[int(acts[len(ACTS) :].argmax())], *about)
 
 
-def _portions(said: Sequence[_Said]) -> Iterator[Sequence[_Said]]:
+def _portions(lines: Sequence[_Said]) -> Iterator[Sequence[_Said]]:
     """Some at a time, with pauses."""
-    for start in range(0, len(said), AT_ONCE):
+    for start in range(0, len(lines), AT_ONCE):
         yield_point()
-        yield said[start : start + AT_ONCE]
+        yield lines[start : start + AT_ONCE]
 
 
 def _read_first(turns: Sequence[Turn]) -> Iterator[str]:
     """The sentences of turns and the clauses of questions; of few turns also questions after the line before them."""
     for turn in turns:
-        for each in said_in(turn):
-            yield each
-            if "?" in each:
-                yield from clauses(each)
+        for line in said_in(turn):
+            yield line
+            if "?" in line:
+                yield from clauses(line)
                 if len(turns) <= FEW_TURNS:
-                    yield after_line(turn[0], each)
+                    yield after_line(turn[0], line)
 
 
-def _read_then(said: _Said, acts: Matrix, *, alone: bool) -> Iterator[str]:
+def _read_then(line: _Said, acts: Matrix, *, alone: bool) -> Iterator[str]:
     """The parts that are read besides a sentence, given what it does."""
     if not alone:
-        yield after_line(*said)
-    yield from parts_of(said[1], acts)
-    yield from _may_console(said[1], acts)
+        yield after_line(*line)
+    yield from parts_of(line[1], acts)
+    yield from _may_console(line[1], acts)
 
 
 def parts_of(sentence: str, acts: Matrix) -> tuple[str, ...]:
@@ -441,8 +445,8 @@ def heard_of(
     return [
         _heard(line, sentence, vectors, acts, alone=alone),
         *(
-            EncodedSentence(each, vectors[each], vectors[each], words, acts, len(each) / len(sentence))
-            for each in parts_of(sentence, acts)
+            EncodedSentence(part, vectors[part], vectors[part], words, acts, len(part) / len(sentence))
+            for part in parts_of(sentence, acts)
         ),
     ]
 
@@ -464,10 +468,10 @@ def said_in(turn: Turn) -> tuple[str, ...]:
 
 def texts_of(turn: Turn) -> list[str]:
     """The texts to embed in order to read a turn, but for the parts of sentences."""
-    said = said_in(turn)
-    return [*said, *(after_line(turn[0], each) for each in said)]
+    lines = said_in(turn)
+    return [*lines, *(after_line(turn[0], line) for line in lines)]
 
 
 def _candidates(ids: Sequence[str], probabilities: Iterable[float], floor: float) -> tuple[ReadCandidate, ...]:
-    found = [ReadCandidate(name, float(p)) for name, p in zip(ids, probabilities, strict=True) if p >= floor]
-    return tuple(sorted(found, key=lambda each: -each.confidence))
+    candidates = [ReadCandidate(name, float(p)) for name, p in zip(ids, probabilities, strict=True) if p >= floor]
+    return tuple(sorted(candidates, key=lambda candidate: -candidate.confidence))

@@ -80,14 +80,16 @@ def read_again(
     for number, (line, reading) in enumerate(zip(lines, readings, strict=True)):
         for passage in _passages(number, line, reading.sentences):
             asked += [(passage, name, first) for name, first in _likeliest(passage, reading.sentences)]
-    found = second.made([Put(by_id[name], passage.line, passage.said) for passage, name, _ in asked])
+    answers = second.made([Put(by_id[name], passage.line, passage.said) for passage, name, _ in asked])
     # The passage makes it as a whole. Its sentence that is nearest to it has the whole probability, others their share.
     likely: dict[tuple[int, int], dict[str, float]] = {}
-    for (passage, name, first), log_odds in zip(asked, found, strict=True):
+    for (passage, name, first), log_odds in zip(asked, answers, strict=True):
         for place in passage.numbers:
             likely.setdefault((passage.turn, place), {})[name] = _both(first, log_odds) / max(first, FIRST_LEAST)
     return [
-        Reading(tuple(_again(each, likely.get((turn, place), {})) for place, each in enumerate(reading.sentences)))
+        Reading(
+            tuple(_again(sentence, likely.get((turn, place), {})) for place, sentence in enumerate(reading.sentences))
+        )
         for turn, reading in enumerate(readings)
     ]
 
@@ -102,21 +104,21 @@ def _passages(turn: int, line: str, sentences: Sequence[Sentence]) -> Iterator[_
             continue
         length = len(sentence.text.split())
         if run and words + length > PASSAGE_WORDS:
-            said = " ".join(sentences[each].text for each in run)
-            yield _Passage(turn, tuple(run), before, said)
-            run, words, before = [], 0, said
+            text = " ".join(sentences[place].text for place in run)
+            yield _Passage(turn, tuple(run), before, text)
+            run, words, before = [], 0, text
         run.append(number)
         words += length
     if run:
-        yield _Passage(turn, tuple(run), before, " ".join(sentences[each].text for each in run))
+        yield _Passage(turn, tuple(run), before, " ".join(sentences[place].text for place in run))
 
 
 def _likeliest(passage: _Passage, sentences: Sequence[Sentence]) -> list[tuple[str, float]]:
     """The commitments that a passage may make by the first look, with how likely its likeliest sentence does."""
     best: dict[str, tuple[float, int]] = {}
     for number in passage.numbers:
-        for place, each in enumerate(sentences[number].commitments):
-            best[each.id] = max((each.confidence, -place), best.get(each.id, (-1.0, 0)))
+        for place, candidate in enumerate(sentences[number].commitments):
+            best[candidate.id] = max((candidate.confidence, -place), best.get(candidate.id, (-1.0, 0)))
     ranked = sorted(best.items(), key=lambda item: item[1], reverse=True)
     return [(name, first) for name, (first, _) in ranked[:AT_MOST]]
 
@@ -132,6 +134,9 @@ def _again(sentence: Sentence, times: Mapping[str, float]) -> Sentence:
     if not sentence.commitments:
         return sentence
     # What was not read again is too unlikely.
-    read = (each for each in sentence.commitments if each.id in times)
-    found = [ReadCandidate(each.id, round(max(each.confidence, FIRST_LEAST) * times[each.id], 4)) for each in read]
-    return replace(sentence, commitments=tuple(sorted(found, key=lambda each: -each.confidence)))
+    read = (commitment for commitment in sentence.commitments if commitment.id in times)
+    again = [
+        ReadCandidate(candidate.id, round(max(candidate.confidence, FIRST_LEAST) * times[candidate.id], 4))
+        for candidate in read
+    ]
+    return replace(sentence, commitments=tuple(sorted(again, key=lambda candidate: -candidate.confidence)))

@@ -44,7 +44,9 @@ class ToldTopic:
 _Key = tuple[CompiledCase, Matcher, str, str]
 """Case, matcher, line and topic."""
 _known: Memory[_Key, ToldTopic | None] = Memory(
-    KEPT_ANSWERS, size_bytes=KEPT_BYTES, cost=lambda key, found: len(key[2]) + (len(found.quote) if found else 0)
+    KEPT_ANSWERS,
+    size_bytes=KEPT_BYTES,
+    cost=lambda key, told_topic: len(key[2]) + (len(told_topic.quote) if told_topic else 0),
 )
 
 
@@ -63,21 +65,21 @@ def told(
         _known.keep({key: value for key, value in fresh.items() if len(key[2]) <= KEPT_CHARS})
         known |= fresh
     return [
-        {topic: found for topic in topics if (found := known[case, matcher, line, topic]) is not None}
+        {topic: known_topic for topic in topics if (known_topic := known[case, matcher, line, topic]) is not None}
         for line, topics in asked
     ]
 
 
 def _searched(case: CompiledCase, matcher: Matcher, keys: Sequence[_Key]) -> dict[_Key, ToldTopic | None]:
-    found: dict[_Key, ToldTopic | None] = {}
+    topics_told: dict[_Key, ToldTopic | None] = {}
     loose: dict[_Key, list[str]] = {}
     for key in keys:
         topic, line = case.by_id[key[3]], key[2]
         if contains(topic, normal(line)):
-            found[key] = ToldTopic(_quote(topic, line), exact=True)
+            topics_told[key] = ToldTopic(_quote(topic, line), exact=True)
         else:
             loose[key] = _foreign_sentences(case, topic, line)
-    return found | _alike(case, matcher, loose)
+    return topics_told | _alike(case, matcher, loose)
 
 
 def _quote(topic: CompiledTopic, line: str) -> str:
@@ -96,7 +98,7 @@ def _foreign_sentences(case: CompiledCase, topic: CompiledTopic, line: str) -> l
 @cache
 def _withheld() -> tuple[str, ...]:
     """The refusals of personas, in normal form."""
-    return tuple(normal(line) for each in load_temperaments().values() for line in each.phrases.withheld)
+    return tuple(normal(line) for temperament in load_temperaments().values() for line in temperament.phrases.withheld)
 
 
 def _evasions(topic: CompiledTopic) -> list[str]:
@@ -124,12 +126,12 @@ def _alike(case: CompiledCase, matcher: Matcher, loose: Mapping[_Key, list[str]]
     if not texts:
         return dict.fromkeys(loose)
     row = dict(zip(texts, matcher.cosine(texts, case.wordings), strict=True))
-    found: dict[_Key, ToldTopic | None] = {}
+    topics_told: dict[_Key, ToldTopic | None] = {}
     for key, own in loose.items():
         topic = case.by_id[key[3]]
         quote = next((s for s in own if _tells(topic, s, row[s])), None)
-        found[key] = None if quote is None else ToldTopic(quote, exact=False)
-    return found
+        topics_told[key] = None if quote is None else ToldTopic(quote, exact=False)
+    return topics_told
 
 
 def _tells(topic: CompiledTopic, sentence: str, row: NDArray[np.float64]) -> bool:

@@ -200,18 +200,18 @@ class KeyRing:
             known = self._remembered(key_id)
         if known is not None:
             return known
-        found = self._looking[key_id] = asyncio.Event()
+        done = self._looking[key_id] = asyncio.Event()
         try:
             known = await self._read(key_id)
             # Unknown ids are not remembered: whoever guesses could fill the memory with them. Neither is what may have
             # changed while it was read.
-            if known is not None and self._looking.get(key_id) is found:
+            if known is not None and self._looking.get(key_id) is done:
                 self._remember(key_id, known)
             return known
         finally:
-            if self._looking.get(key_id) is found:
+            if self._looking.get(key_id) is done:
                 del self._looking[key_id]
-            found.set()
+            done.set()
 
     async def _read(self, key_id: str) -> _Known | None:
         now = self._monotonic()

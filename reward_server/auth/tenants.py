@@ -116,8 +116,8 @@ async def _unknown(work: UnitOfWork, lab_id: str) -> LabNotFound:
 
 def _forgotten(folders: Sequence[Path]) -> dict[str, int]:
     """Delete folders of a lab; how many models and calibrations lay there."""
-    found = Counter(name for folder in folders for name, pattern in _LEARNED for _ in folder.glob(pattern))
+    counts = Counter(name for folder in folders for name, pattern in _LEARNED for _ in folder.glob(pattern))
     for folder in folders:
         if folder.exists():
             shutil.rmtree(folder)
-    return dict(found)
+    return dict(counts)

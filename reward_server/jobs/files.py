@@ -64,10 +64,10 @@ class _Cutter:
 
     def end(self) -> list[Chunk]:
         """Return the rest."""
-        found = self._add(self._rest)
+        rows_added = self._add(self._rest)
         if self.lines == 0:
             raise InvalidRequest("The file has no lines.")
-        return [*found, *self._cut()]
+        return [*rows_added, *self._cut()]
 
     def _require_short(self, line: bytes) -> None:
         """Of the line that comes next, or of its beginning."""

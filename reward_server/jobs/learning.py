@@ -94,9 +94,9 @@ class FittingItem:
 
 def _own(folder: Path, lab: Lab) -> Path:
     """The lab's part of a folder."""
-    found = of_lab(folder, lab.lab_id)
-    assert found is not None, "labs have ids that can be names of folders"
-    return found
+    own_folder = of_lab(folder, lab.lab_id)
+    assert own_folder is not None, "labs have ids that can be names of folders"
+    return own_folder
 
 
 def forget_begun(folder: Path, before: datetime, open_jobs: Collection[str], lab_id: str = "*") -> None:

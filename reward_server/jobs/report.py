@@ -46,35 +46,35 @@ def _kept(result: JsonObject) -> JsonObject:
 
 
 def _rewards(good: list[JsonObject]) -> JsonObject:
-    rewards = [each["reward"] for each in good]
+    rewards = [result["reward"] for result in good]
     return {"mean": fmean(rewards), "std": pstdev(rewards), "min": min(rewards), "max": max(rewards)}
 
 
 def _winners(good: list[JsonObject]) -> JsonObject:
-    wins = Counter(each["winner"] for each in good)
+    wins = Counter(result["winner"] for result in good)
     shown = {name: wins[name] for name in ("a", "b", "tie")}
-    return {"winners": shown, "mean_margin": fmean(each["margin"] for each in good)}
+    return {"winners": shown, "mean_margin": fmean(result["margin"] for result in good)}
 
 
 def _changes(good: list[JsonObject]) -> JsonObject:
     by_scenario: defaultdict[str, list[JsonObject]] = defaultdict(list)
-    for each in good:
-        by_scenario[f"{each['collection_slug']}/{each['scenario_slug']}"].append(each)
-    largest = sorted(good, key=lambda each: -abs(each["delta"]))[:LARGEST]
+    for result in good:
+        by_scenario[f"{result['collection_slug']}/{result['scenario_slug']}"].append(result)
+    largest = sorted(good, key=lambda result: -abs(result["delta"]))[:LARGEST]
     return {
         **_change(good),
-        "versions_before": dict(Counter(each["before"]["scoring_version"] for each in good)),
-        "versions_after": dict(Counter(each["after"]["scoring_version"] for each in good)),
-        "by_scenario": {name: _change(found) for name, found in sorted(by_scenario.items())},
-        "largest": [_short(each) for each in largest if each["delta"]],
+        "versions_before": dict(Counter(result["before"]["scoring_version"] for result in good)),
+        "versions_after": dict(Counter(result["after"]["scoring_version"] for result in good)),
+        "by_scenario": {name: _change(of_scenario) for name, of_scenario in sorted(by_scenario.items())},
+        "largest": [_short(result) for result in largest if result["delta"]],
     }
 
 
-def _change(found: list[JsonObject]) -> JsonObject:
-    before, after = ([each[side]["reward"] for each in found] for side in ("before", "after"))
-    deltas = [each["delta"] for each in found]
+def _change(results: list[JsonObject]) -> JsonObject:
+    before, after = ([result[side]["reward"] for result in results] for side in ("before", "after"))
+    deltas = [result["delta"] for result in results]
     change: JsonObject = {
-        "n": len(found),
+        "n": len(results),
         "changed": sum(delta != 0 for delta in deltas),
         "mean_before": fmean(before),
         "mean_after": fmean(after),
@@ -84,9 +84,9 @@ def _change(found: list[JsonObject]) -> JsonObject:
     return change if correlation is None else change | {"rank_correlation": correlation}
 
 
-def _short(each: JsonObject) -> JsonObject:
-    named: JsonObject = {name: each[name] for name in ("episode_id", "evaluation_id") if name in each}
-    return {**named, "before": each["before"]["reward"], "after": each["after"]["reward"], "delta": each["delta"]}
+def _short(result: JsonObject) -> JsonObject:
+    named: JsonObject = {name: result[name] for name in ("episode_id", "evaluation_id") if name in result}
+    return {**named, "before": result["before"]["reward"], "after": result["after"]["reward"], "delta": result["delta"]}
 
 
 def _rank_correlation(a: list[float], b: list[float]) -> float | None:

@@ -74,10 +74,10 @@ class RescoreItems:
         async with self._store.reading() as unit:
             repository = unit.episodes if source == "episodes" else unit.evaluations
             scenario = params.get("scenario_slug")
-            found = await repository.ids(lab.lab_id, MOST, collections=collections, scenario=scenario)
+            ids = await repository.ids(lab.lab_id, MOST, collections=collections, scenario=scenario)
         name = "episode_id" if source == "episodes" else "evaluation_id"
-        for each in found:
-            yield to_json({name: each}) + b"\n"
+        for row_id in ids:
+            yield to_json({name: row_id}) + b"\n"
 
     async def run(self, work: Work, items: Sequence[JobItem], record: Record) -> None:
         """Score these again, and record what changed."""

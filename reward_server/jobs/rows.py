@@ -17,10 +17,10 @@ async def write_rows(store: Store, work: Work, path: Path) -> None:
     await asyncio.to_thread(draft.write_bytes, b"")
     while True:
         async with store.reading() as unit:
-            found = await unit.files.lines(work.lab.lab_id, work.file_id, range(first, first + ROWS_AT_ONCE))
-        if not found:
+            lines = await unit.files.lines(work.lab.lab_id, work.file_id, range(first, first + ROWS_AT_ONCE))
+        if not lines:
             break
-        text = b"".join(found[number] + b"\n" for number in sorted(found))
+        text = b"".join(lines[number] + b"\n" for number in sorted(lines))
         work.read(len(text))
         await asyncio.to_thread(_append, draft, text)
         first += ROWS_AT_ONCE

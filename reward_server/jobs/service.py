@@ -68,8 +68,8 @@ class JobService:
         await kind.check(lab, params)
 
         async def work(keep: Keep) -> Body:
-            found = await self._input(lab, request, params)
-            row = self._row(lab, request.type, params, found)
+            given = await self._input(lab, request, params)
+            row = self._row(lab, request.type, params, given)
             body = document(row, self._clock.now())
             async with self._store.transaction() as unit:
                 if await unit.jobs.count_open(lab.lab_id) >= OPEN_JOBS:
@@ -160,12 +160,12 @@ class JobService:
         """The outcomes of the items that are finished so far, in their order."""
         while True:
             async with self._store.reading() as unit:
-                found = await unit.jobs.results(lab.lab_id, job_id, after, RESULTS_AT_ONCE)
-            for _, result in found:
+                piece = await unit.jobs.results(lab.lab_id, job_id, after, RESULTS_AT_ONCE)
+            for _, result in piece:
                 yield scored_for_key(lab, result)
-            if len(found) < RESULTS_AT_ONCE:
+            if len(piece) < RESULTS_AT_ONCE:
                 return
-            after = found[-1][0]
+            after = piece[-1][0]
 
     async def _input(self, lab: Lab, request: JobRequest, params: JsonObject) -> Submission:
         kind = self._kinds[request.type]
@@ -183,19 +183,19 @@ class JobService:
             raise InvalidRequest(errors=[FieldProblem(("items",), ONE_INPUT)])
         return Submission(file.file_id, _total(kind, file))
 
-    def _row(self, lab: Lab, job_type: str, params: JsonObject, found: Submission) -> JobRow:
+    def _row(self, lab: Lab, job_type: str, params: JsonObject, given: Submission) -> JobRow:
         return JobRow(
             job_id=new_id(IdPrefix.JOB),
             lab_id=lab.lab_id,
             key_id=lab.key_id,
             type=job_type,
             status=JobStatus.QUEUED,
-            file_id=found.file_id,
+            file_id=given.file_id,
             params=params,
             collections=lab.collections,
             full_scores=lab.full_scores,
             scopes=tuple(scope.value for scope in in_order(lab.scopes)),
-            total=found.total,
+            total=given.total,
             created_at=self._clock.now(),
         )
 

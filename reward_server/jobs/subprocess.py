@@ -64,15 +64,15 @@ async def _answer(
 ) -> JsonObject | DataRefused:
     assert process.stdout is not None
     async for line in process.stdout:
-        said: JsonObject = json.loads(line)
-        if "stage" in said:
-            await note(said)
-        elif "code" in said:
-            return DataRefused(said["code"], said["message"])
-        elif "failed" in said:
-            log.error("errand_failed", errand=errand, error=said["failed"], at=said["at"])
+        message: JsonObject = json.loads(line)
+        if "stage" in message:
+            await note(message)
+        elif "code" in message:
+            return DataRefused(message["code"], message["message"])
+        elif "failed" in message:
+            log.error("errand_failed", errand=errand, error=message["failed"], at=message["at"])
             raise LabsError
         else:
-            result: JsonObject = said["result"]
+            result: JsonObject = message["result"]
             return result
     raise Unavailable("Its process was killed.")

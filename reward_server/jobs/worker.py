@@ -235,15 +235,15 @@ class JobWorker:
 
         async def record(unit: UnitOfWork, outcomes: Sequence[ItemOutcome]) -> None:
             now = self._clock.now()
-            unpaid.extend(each for each in outcomes if _is_unpaid(each))
-            judged = [self._judged(claim, each) for each in outcomes if not _is_unpaid(each)]
+            unpaid.extend(outcome for outcome in outcomes if _is_unpaid(outcome))
+            judged = [self._judged(claim, outcome) for outcome in outcomes if not _is_unpaid(outcome)]
             if not judged:
                 return
             job = await unit.job_items.record(claim, judged, now)
-            for each in judged:
-                self._metrics.job_items.labels(job.type, each.state.value).inc()
-            done = sum(each.state is ItemState.DONE for each in judged)
-            read = sum(sizes.get(each.index, 0) for each in judged if each.state is not ItemState.WAITING)
+            for outcome in judged:
+                self._metrics.job_items.labels(job.type, outcome.state.value).inc()
+            done = sum(outcome.state is ItemState.DONE for outcome in judged)
+            read = sum(sizes.get(outcome.index, 0) for outcome in judged if outcome.state is not ItemState.WAITING)
             self._usage.count(job.lab_id, evaluations=done * CONVERSATIONS.get(job.type, 0), characters=read)
             if not job.is_open:
                 await self._tell_finished(unit, job)

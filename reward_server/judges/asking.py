@@ -67,7 +67,7 @@ async def together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     """All results in order; the first failure cancels the rest and is raised, and so does being cancelled."""
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(each) for each in work]
+            tasks = [group.create_task(call) for call in work]
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from None
     return [task.result() for task in tasks]
@@ -78,11 +78,11 @@ async def as_far_as_paid_for(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
 
     So each day brings a conversation further whose questions come to more than the lab may use in one.
     """
-    outcomes = await together([_or_refused(each) for each in work])
-    refused = [each for each in outcomes if isinstance(each, BudgetExhausted)]
+    outcomes = await together([_or_refused(call) for call in work])
+    refused = [outcome for outcome in outcomes if isinstance(outcome, BudgetExhausted)]
     if refused:
         raise refused[0]
-    return [each for each in outcomes if not isinstance(each, BudgetExhausted)]
+    return [outcome for outcome in outcomes if not isinstance(outcome, BudgetExhausted)]
 
 
 async def _or_refused(work: Coroutine[Any, Any, T]) -> T | BudgetExhausted:

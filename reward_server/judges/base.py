@@ -164,8 +164,8 @@ def occurs(transcript: Transcript, evidence: Iterable[Evidence]) -> bool:
     return all(_stands_in(e.quote, _as_read(transcript.said_by(e.role, e.turn))) for e in evidence)
 
 
-def _stands_in(quote: str, said: str) -> bool:
-    return _as_read(quote) in said or all(_as_read(each) in said for each in sentences(quote) or (quote,))
+def _stands_in(quote: str, text: str) -> bool:
+    return _as_read(quote) in text or all(_as_read(sentence) in text for sentence in sentences(quote) or (quote,))
 
 
 def _as_read(text: str) -> str:

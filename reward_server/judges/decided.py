@@ -91,12 +91,16 @@ class DecisionJudge:
         asked = _asked(case, criteria)
         names = {name_of(criterion): name for name, criterion in asked.items()}
         state = _state(case, seen)
-        questions: dict[str, Typed] = {name: YesNoQuestion(_question(each), YES, NO) for name, each in asked.items()}
+        questions: dict[str, Typed] = {
+            name: YesNoQuestion(_question(asked_criterion), YES, NO) for name, asked_criterion in asked.items()
+        }
         outcomes = await self._decider.decide(state, questions, lab_id=case.lab_id)
         likely = {name: outcomes[name].yes for name in asked}
         met = [name for name in asked if likely[name] >= self._threshold]
         quotes = await self._quotes(case, seen, state, {name: _question(asked[name]) for name in met})
-        return tuple(self._verdict(each, likely[names[name_of(each)]], quotes, names) for each in criteria)
+        return tuple(
+            self._verdict(criterion, likely[names[name_of(criterion)]], quotes, names) for criterion in criteria
+        )
 
     def _seen(self, case: Case) -> Transcript:
         transcript_json(case.transcript)  # refused before it is read, which takes longer
@@ -104,17 +108,17 @@ class DecisionJudge:
 
     async def _quotes(self, case: Case, seen: Transcript, state: Any, met: Mapping[str, str]) -> Mapping[str, Evidence]:
         """Of each question that was answered with yes, the agent's sentence that shows it."""
-        said = _said(seen)
-        if not met or not said:
+        passages = _said(seen)
+        if not met or not passages:
             return {}
-        if len(said) == 1:
-            return dict.fromkeys(met, said[0])
-        options = tuple((f"s{number}", each.quote[:DESCRIBED]) for number, each in enumerate(said))
+        if len(passages) == 1:
+            return dict.fromkeys(met, passages[0])
+        options = tuple((f"s{number}", passage.quote[:DESCRIBED]) for number, passage in enumerate(passages))
         questions: dict[str, Typed] = {
             name: ChoiceQuestion(SHOWN_BY.format(question=question), options) for name, question in met.items()
         }
         outcomes = await self._decider.decide(state, questions, lab_id=case.lab_id)
-        return {name: said[int(outcomes[name].best[1:])] for name in met}
+        return {name: passages[int(outcomes[name].best[1:])] for name in met}
 
     def _verdict(
         self,
@@ -136,8 +140,8 @@ class DecisionJudge:
 def _asked(case: Case, wanted: Sequence[Criterion]) -> dict[str, Criterion]:
     """All `judge` questions of the rubric, and any others that are wanted, under names that mean nothing."""
     own = [at_step(c, n) for c in case.scenario.secrets.rubric.criteria for n in range(1 + len(c.fallback))]
-    distinct = {name_of(each): each for each in (*own, *wanted) if each.check.judge is not None}
-    return {f"c{number}": each for number, each in enumerate(distinct.values(), 1)}
+    distinct = {name_of(criterion): criterion for criterion in (*own, *wanted) if criterion.check.judge is not None}
+    return {f"c{number}": criterion for number, criterion in enumerate(distinct.values(), 1)}
 
 
 def _question(criterion: Criterion) -> str:
@@ -151,13 +155,13 @@ def _state(case: Case, seen: Transcript) -> dict[str, Any]:
 
 def _said(seen: Transcript) -> list[Evidence]:
     """The agent's sentences; its turns, where there are more sentences than options."""
-    found = [
-        Evidence(number, "agent", each[:MAX_QUOTE])
+    passages = [
+        Evidence(number, "agent", sentence[:MAX_QUOTE])
         for number, turn in enumerate(seen.turns, 1)
-        for each in sentences(turn.agent)
-        if any(map(str.isalnum, each))
+        for sentence in sentences(turn.agent)
+        if any(map(str.isalnum, sentence))
     ]
-    if len(found) <= MOST_OPTIONS:
-        return found
+    if len(passages) <= MOST_OPTIONS:
+        return passages
     turns = [(number, turn.agent.strip()) for number, turn in enumerate(seen.turns, 1) if turn.agent.strip()]
     return [Evidence(number, "agent", text[:MAX_QUOTE]) for number, text in turns[:MOST_OPTIONS]]

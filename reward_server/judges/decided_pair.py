@@ -48,10 +48,10 @@ class DecidedPairs:
         """Compare two transcripts by these criteria; raises as `PairwiseJudge.compare`."""
         if await asyncio.to_thread(lambda: offence_in(a) is not None or offence_in(b) is not None):
             return PairwisePreference("tie", consistent=True)
-        one, other = await asyncio.to_thread(lambda: [self._turns(each, scenario) for each in (a, b)])
+        one, other = await asyncio.to_thread(lambda: [self._turns(side, scenario) for side in (a, b)])
         if one == other:
             return PairwisePreference("tie", consistent=True)
-        first, second = sorted((one, other), key=lambda each: hashlib.sha256(str(each).encode()).digest())
+        first, second = sorted((one, other), key=lambda side: hashlib.sha256(str(side).encode()).digest())
         orders = ((first, second), (second, first))
         try:
             labels = await together([self._better(scenario, criteria, *order, lab_id) for order in orders])
@@ -64,7 +64,9 @@ class DecidedPairs:
         return PairwisePreference("tie" if winners[0] is None else "a" if winners[0] is one else "b", consistent=True)
 
     async def _better(self, scenario: SealedScenario, criteria: Sequence[Criterion], x: Any, y: Any, lab: str) -> str:
-        matters = [{"counts": "for" if each.points > 0 else "against", "what": each.about} for each in criteria]
+        matters = [
+            {"counts": "for" if criterion.points > 0 else "against", "what": criterion.about} for criterion in criteria
+        ]
         situation = f"{scenario.card.name}. {scenario.card.description}"
         state = {"note": NOTE, "situation": situation, "what_matters": matters, "X": x, "Y": y}
         return (await self._decider.decide(state, {"better": BETTER}, lab_id=lab))["better"].best

@@ -53,7 +53,7 @@ def _entry(samples: Sequence[Sample], index: int, criterion: Criterion) -> dict[
     return {
         "value": round(value, 4),
         "spread": _spread(values),
-        "evidence": [[each.turn, each.quote] for each in evidence[:MOST_QUOTES]] if round(value, 4) > 0 else [],
+        "evidence": [[quote.turn, quote.quote] for quote in evidence[:MOST_QUOTES]] if round(value, 4) > 0 else [],
         "reasons": [answer.reason[:KEPT_REASON] for answer in answers],
     }
 
@@ -81,15 +81,15 @@ def _sound(entry: dict[str, Any], transcript: Transcript) -> bool:
         return False
     if (value > 0) != bool(evidence):
         return False
-    return all(_is_quote(each) for each in evidence) and occurs(transcript, map(_evidence, evidence))
+    return all(_is_quote(quote) for quote in evidence) and occurs(transcript, map(_evidence, evidence))
 
 
-def _is_quote(each: Any) -> bool:
-    return isinstance(each, list) and len(each) == 2 and isinstance(each[0], int) and isinstance(each[1], str)
+def _is_quote(entry: Any) -> bool:
+    return isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], int) and isinstance(entry[1], str)
 
 
-def _evidence(each: list[Any]) -> Evidence:
-    return Evidence(each[0], "agent", each[1])
+def _evidence(entries: list[Any]) -> Evidence:
+    return Evidence(entries[0], "agent", entries[1])
 
 
 def verdicts_of(decision: Any, criteria: Sequence[Criterion], judge: str, version: str) -> list[Verdict]:
@@ -100,5 +100,5 @@ def verdicts_of(decision: Any, criteria: Sequence[Criterion], judge: str, versio
 def _verdict(entry: dict[str, Any], criterion: Criterion, judge: str, version: str) -> Verdict:
     value = entry["value"]
     status = VerdictStatus.MET if value == 1.0 else VerdictStatus.PARTIAL if value > 0 else VerdictStatus.UNMET
-    evidence = tuple(_evidence(each) for each in entry["evidence"])
+    evidence = tuple(_evidence(quote) for quote in entry["evidence"])
     return Verdict(criterion.id, status, value, evidence, judge, version, entry["spread"])

@@ -85,11 +85,11 @@ class LlmJudge:
             return tuple(condemned(criterion, offence, self.name) for criterion in criteria)
         pending = await asyncio.to_thread(inquiries, case, criteria, self.version, self._temperature, self._reader)
         decisions = await as_far_as_paid_for([self._decision(case, inquiry) for inquiry in pending])
-        found: dict[tuple[str, str], Verdict] = {}
+        decided: dict[tuple[str, str], Verdict] = {}
         for inquiry, decision in zip(pending, decisions, strict=True):
             verdicts = verdicts_of(decision, inquiry.criteria, self.name, self.version)
-            found |= zip(map(name_of, inquiry.criteria), verdicts, strict=True)
-        return tuple(found[name_of(criterion)] for criterion in criteria)
+            decided |= zip(map(name_of, inquiry.criteria), verdicts, strict=True)
+        return tuple(decided[name_of(criterion)] for criterion in criteria)
 
     @property
     def _temperature(self) -> float:
@@ -124,11 +124,11 @@ def _read(answer: Answer, inquiry: Inquiry, *, weighs: bool) -> Sample:
         raise LlmFailed(FailureKind.MALFORMED)
     answered = read_answers(parsed, inquiry.ids, inquiry.seen)
     if not weighs:
-        return Sample(tuple(answered), tuple(float(each.met) for each in answered))
+        return Sample(tuple(answered), tuple(float(verdict.met) for verdict in answered))
     # The tokens follow the order of the answer's text, which may be another than that of the questions.
-    stated = likelihoods(answer.tokens, [each.met for each in parsed.verdicts])
-    by_id = {each.id: likelihood for each, likelihood in zip(parsed.verdicts, stated, strict=True)}
-    answers = [by_id[each] for each in inquiry.ids]
+    stated = likelihoods(answer.tokens, [verdict.met for verdict in parsed.verdicts])
+    by_id = {verdict.id: likelihood for verdict, likelihood in zip(parsed.verdicts, stated, strict=True)}
+    answers = [by_id[criterion_id] for criterion_id in inquiry.ids]
     known = tuple(likelihood for likelihood in answers if likelihood is not None)
     if len(known) < len(answers):
         # Not the answer instead: a verdict without weights would bear the version of those with.

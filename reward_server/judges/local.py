@@ -34,17 +34,17 @@ class LocalJudge:
 
     def _similar(self, case: Case, check: SimilarCheck, known_from: int) -> Finding:
         turns = {"first": case.record.turns[:1], "last": case.record.turns[-1:], "any": case.record.turns}[check.where]
-        said = [(turn.turn, each) for turn in turns if turn.turn >= known_from for each in turn.own]
-        if not said:
+        numbered = [(turn.turn, own_sentence) for turn in turns if turn.turn >= known_from for own_sentence in turn.own]
+        if not numbered:
             return NOT_MET
-        texts = [sentence for _, sentence in said]
+        texts = [sentence for _, sentence in numbered]
         likeness = self._matcher.cosine(texts, check.exemplars).max(axis=1)
         if check.against:
             unlikeness = self._matcher.cosine(texts, check.against).max(axis=1)
             likeness[unlikeness > likeness] = 0.0
         best = int(likeness.argmax())  # the first of equals, so the evidence is always the same
         value = (float(likeness[best]) - check.floor) / (check.full - check.floor)
-        turn, sentence = said[best]
+        turn, sentence = numbered[best]
         return Finding(value, (cite(case.transcript, turn, "agent", sentence),))
 
 
@@ -53,4 +53,4 @@ def _known_from(case: Case, criterion: Criterion) -> int:
     elicited = case.record.elicited
     needs = ((need,) if isinstance(need, str) else need for need in criterion.given)
     turns = ([elicited[fact].turn for fact in need if fact in elicited] for need in needs)
-    return max((min(each) for each in turns if each), default=0)
+    return max((min(turn) for turn in turns if turn), default=0)

@@ -84,7 +84,7 @@ class PairwiseJudge:
     async def _compare(
         self, scenario: SealedScenario, criteria: Sequence[Criterion], a: Transcript, b: Transcript, lab_id: str
     ) -> PairwisePreference:
-        one, other = await asyncio.to_thread(lambda: [_shown(each, scenario, self._reader) for each in (a, b)])
+        one, other = await asyncio.to_thread(lambda: [_shown(side, scenario, self._reader) for side in (a, b)])
         if one.text == other.text:
             return PairwisePreference("tie", consistent=True)
         system = _system(scenario, criteria)
@@ -156,4 +156,4 @@ def _system(scenario: SealedScenario, criteria: Sequence[Criterion]) -> str:
 
 def _usable(labels: Any) -> bool:
     """True if something that was kept is the answers of two orders."""
-    return isinstance(labels, list) and len(labels) == 2 and all(each in ("X", "Y", "neither") for each in labels)
+    return isinstance(labels, list) and len(labels) == 2 and all(label in ("X", "Y", "neither") for label in labels)

@@ -130,15 +130,15 @@ class Panel:
     async def _settle(self, state: _State, question: OpenQuestion, verdict: Verdict) -> None:
         """Keep a verdict, or go on to the next step."""
         criterion, standing = question.criterion, better(question.standing, verdict)
-        found: Verdict | OpenQuestion = standing
+        outcome: Verdict | OpenQuestion = standing
         if not settles(criterion, question.step, verdict) and question.step < len(criterion.fallback):
             following = OpenQuestion(criterion, question.step + 1, standing)
             try:
                 # A cheap check behind one that is asked is unusual, but it may run a model.
-                found = await asyncio.to_thread(self._decide, state.case, following)
+                outcome = await asyncio.to_thread(self._decide, state.case, following)
             except JudgeFailed as failure:
                 state.failure = state.failure or failure
-        state.slots[state.slots.index(question)] = found
+        state.slots[state.slots.index(question)] = outcome
 
 
 class _State:
@@ -178,5 +178,5 @@ def _accepted(case: Case, criteria: Sequence[Criterion], answer: Outcome) -> Out
         return answer
     if len(answer) != len(criteria):
         return JudgeFailed()
-    sound = all(is_sound(case, criterion, each) for criterion, each in zip(criteria, answer, strict=True))
+    sound = all(is_sound(case, criterion, verdict) for criterion, verdict in zip(criteria, answer, strict=True))
     return answer if sound else JudgeFailed()

@@ -105,15 +105,15 @@ def _require_free(name: str, names: Sequence[str]) -> None:
 
 def _offered(name: str, offers: Sequence[EntryPoint]) -> EntryPoint:
     # The same package may be found on the path more than once.
-    found = {(_package(entry), entry.value): entry for entry in offers if entry.name == name}
-    if not found:
+    entries = {(_package(entry), entry.value): entry for entry in offers if entry.name == name}
+    if not entries:
         known = sorted({entry.name for entry in offers})
         message = f"No installed package offers the judge plug-in `{name}` ({GROUP}: {', '.join(known) or 'none'})."
         raise ConfigurationError(message + meant(name, known))
-    if len(found) > 1:
-        packages = " and ".join(sorted(package for package, _ in found))
+    if len(entries) > 1:
+        packages = " and ".join(sorted(package for package, _ in entries))
         raise ConfigurationError(f"More than one package offers the judge plug-in `{name}`: {packages}.")
-    return next(iter(found.values()))
+    return next(iter(entries.values()))
 
 
 def _package(entry: EntryPoint) -> str:
@@ -164,14 +164,14 @@ class _PluginJudge:
 
     def accepted(self, case: Case, criterion: Criterion, given: object) -> Verdict:
         """Its finding as a verdict in its own name; `JudgeFailed` if it is none."""
-        found = given
+        accepted_verdict = given
         if given is None:
-            found = Verdict(criterion.id, VerdictStatus.ABSTAINED, None, (), self.name, self.version)
+            accepted_verdict = Verdict(criterion.id, VerdictStatus.ABSTAINED, None, (), self.name, self.version)
         elif isinstance(given, Finding) and _is_share(given.value):
-            found = verdict(self, criterion, given)
-        if not isinstance(found, Verdict) or not _is_well_formed(case, criterion, found):
+            accepted_verdict = verdict(self, criterion, given)
+        if not isinstance(accepted_verdict, Verdict) or not _is_well_formed(case, criterion, accepted_verdict):
             raise self.failed("NoVerdict")
-        return replace(found, judge=self.name, judge_version=self.version)
+        return replace(accepted_verdict, judge=self.name, judge_version=self.version)
 
     def failed(self, reason: str) -> JudgeFailed:
         """The failure, told to the operator by kind alone: a message may quote the conversation."""
@@ -214,7 +214,7 @@ class AskedPlugin(_PluginJudge):
         if not isinstance(answer, list | tuple) or len(answer) != len(criteria):
             return self.failed("WrongCount")
         try:
-            return tuple(self.accepted(case, c, each) for c, each in zip(criteria, answer, strict=True))
+            return tuple(self.accepted(case, c, item) for c, item in zip(criteria, answer, strict=True))
         except JudgeFailed as failure:
             return failure
 
@@ -236,9 +236,9 @@ def _is_share(value: object) -> bool:
     return isinstance(value, float | int) and 0.0 <= value <= 1.0
 
 
-def _is_well_formed(case: Case, criterion: Criterion, found: Verdict) -> bool:
+def _is_well_formed(case: Case, criterion: Criterion, given: Verdict) -> bool:
     """As `is_sound`, for values that may be anything: evil ones must not escape as another error."""
     try:
-        return is_sound(case, criterion, found)
+        return is_sound(case, criterion, given)
     except Exception:  # noqa: BLE001 (a provider boundary: its values may be of any type)
         return False

@@ -29,7 +29,7 @@ def offence_in(transcript: Transcript) -> Evidence | None:
         raise BodyTooLarge(TOO_LONG)
     for number, turn in enumerate(transcript.turns, 1):
         if has_markup(turn.agent):
-            line = next((each for each in turn.agent.splitlines() if has_markup(each)), turn.agent)
+            line = next((text_line for text_line in turn.agent.splitlines() if has_markup(text_line)), turn.agent)
             return Evidence(number, "agent", line[:MAX_QUOTE])
         if any(map(has_markup, tool_texts(turn))):
             return Evidence(number, "agent", turn.agent[:MAX_QUOTE])

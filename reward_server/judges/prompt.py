@@ -142,7 +142,7 @@ def _ordered(value: Any) -> Any:
     """A tool's input with its keys in order: as JSON, the same call however a client wrote it."""
     if isinstance(value, Mapping):
         return {name: _ordered(value[name]) for name in sorted(value)}
-    return [_ordered(each) for each in value] if isinstance(value, list) else value
+    return [_ordered(item) for item in value] if isinstance(value, list) else value
 
 
 _TAG = re.compile(r"\[(?=/?[A-Z_]+\])")
@@ -156,7 +156,7 @@ _SELECTORS = re.compile("[\u180b-\u180d\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 def _inert(text: str) -> str:
     """JSON with the same meaning that holds no tag of a chat template and nothing invisible."""
     text = _TAG.sub(r"\\u005b", text.replace("<", "\\u003c").replace(">", "\\u003e"))
-    return _FOREIGN.sub(lambda found: _shown(found.group()), text)
+    return _FOREIGN.sub(lambda match: _shown(match.group()), text)
 
 
 @lru_cache(maxsize=4096)

@@ -69,10 +69,10 @@ class CheckedAnswer:
 
 def read_answers(answer: JudgeAnswer, ids: Sequence[str], transcript: Transcript) -> list[CheckedAnswer]:
     """The answers in the order of `ids`; `LlmFailed` says what is wrong with them."""
-    by_id = {each.id: each for each in answer.verdicts}
+    by_id = {verdict.id: verdict for verdict in answer.verdicts}
     if len(by_id) != len(answer.verdicts) or set(by_id) != set(ids):
         raise LlmFailed(FailureKind.WRONG_IDS)
-    return [_read(by_id[each], transcript) for each in ids]
+    return [_read(by_id[criterion_id], transcript) for criterion_id in ids]
 
 
 def _read(given: CriterionAnswer, transcript: Transcript) -> CheckedAnswer:
@@ -99,22 +99,22 @@ def evidence_for(transcript: Transcript, turn: int | None, quote: str) -> Eviden
     if turn is not None and not 1 <= turn <= len(transcript.turns):
         raise LlmFailed(FailureKind.OUT_OF_RANGE)
     agent_text = "" if turn is None else transcript.turns[turn - 1].agent
-    found = find_quote(agent_text, quote)
-    if turn is None or found is None:
+    passage = find_quote(agent_text, quote)
+    if turn is None or passage is None:
         raise LlmFailed(FailureKind.FOREIGN_QUOTE)
-    return Evidence(turn, "agent", found[:MAX_QUOTE])
+    return Evidence(turn, "agent", passage[:MAX_QUOTE])
 
 
-def find_quote(said: str, quote: str) -> str | None:
+def find_quote(spoken: str, quote: str) -> str | None:
     """The literal passage of `said` that the quote means; spaces, case and curly quotes may differ."""
-    text, places = _folded(said)
+    text, places = _folded(spoken)
     wanted = _folded(quote)[0].strip(_EDGES)
     start = text.find(wanted) if wanted else -1
     while start >= 0 and not _whole_words(text, start, start + len(wanted)):
         start = text.find(wanted, start + 1)
     if start < 0 or not (_weighty(wanted) or wanted == text.strip(_EDGES)):
         return None
-    return said[places[start] : places[start + len(wanted) - 1] + 1]
+    return spoken[places[start] : places[start + len(wanted) - 1] + 1]
 
 
 def _folded(text: str) -> tuple[str, list[int]]:
@@ -138,7 +138,7 @@ def _folded(text: str) -> tuple[str, list[int]]:
 def _read_as(character: str) -> str:
     """A character in its compatibility form, without accents and without what cannot be seen."""
     decomposed = unicodedata.normalize("NFKD", character).casefold()
-    return "".join(each for each in decomposed if unicodedata.category(each) not in {"Mn", "Cf"})
+    return "".join(char for char in decomposed if unicodedata.category(char) not in {"Mn", "Cf"})
 
 
 def _whole_words(text: str, start: int, end: int) -> bool:

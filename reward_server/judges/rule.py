@@ -65,5 +65,5 @@ def _fits(turn: TurnRecord, check: LengthCheck) -> bool:
 
 def _questions(turn: TurnRecord) -> int:
     """Sentences that ask, or topics asked about where these are more."""
-    sentences = sum(each.does(Act.ASK) for each in turn.hearing.reading.readable)
+    sentences = sum(sentence.does(Act.ASK) for sentence in turn.hearing.reading.readable)
     return max(sentences, sum(not asked.invited for asked in turn.hearing.asked))

@@ -38,7 +38,7 @@ def as_shown(transcript: Transcript, case: CompiledCase, reader: Reader | None) 
         readings = reader.read(case, turns_of(transcript.opening, transcript.exchanges()))
         for number, reading in enumerate(readings):
             if reading.any(Act.META):
-                texts[number] = " ".join(each.text for each in reading.sentences if not each.does(Act.META))
+                texts[number] = " ".join(sentence.text for sentence in reading.sentences if not sentence.does(Act.META))
     turns = zip(transcript.turns, texts, strict=True)
     return replace(transcript, turns=tuple(replace(turn, agent=text) for turn, text in turns))
 

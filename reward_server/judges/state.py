@@ -69,11 +69,11 @@ def _in_time(case: Case, facts: Sequence[str], by_turn: int | None) -> list[Disc
     return sorted((d for d in turns if by_turn is None or d.turn <= by_turn), key=lambda d: d.turn)
 
 
-def _cite_disclosures(case: Case, found: Sequence[Disclosure]) -> tuple[Evidence, ...]:
+def _cite_disclosures(case: Case, disclosures: Sequence[Disclosure]) -> tuple[Evidence, ...]:
     """Both halves of each: the question that earned it and the line that told it."""
     return tuple(
         evidence
-        for disclosure in found[:MAX_EVIDENCE]
+        for disclosure in disclosures[:MAX_EVIDENCE]
         for evidence in (
             cite(case.transcript, disclosure.turn, "agent", disclosure.question),
             cite(case.transcript, disclosure.turn, "persona", disclosure.quote),
@@ -95,7 +95,7 @@ def _committed(case: Case, criterion: Criterion, check: CommittedCheck) -> Findi
         ]
         for name in check.any_of
     ]
-    distinct = [one for each in commitments for one in _without_repetitions(each)]
+    distinct = [one for commitment in commitments for one in _without_repetitions(commitment)]
     fitting = [one for one in distinct if _well_timed(one.spoken_before, check.after, check.before)]
     if not fitting:
         return NOT_MET
@@ -196,14 +196,14 @@ _SHOWN_IN: Mapping[str, Callable[[TurnRecord], int]] = {
 def _turns_that_commit(case: Case, names: Iterable[str]) -> frozenset[int]:
     """The turns that make one of the commitments clearly, in words unlike those before."""
     record = case.record
-    said = [turn.hearing.empathy for turn in record.turns if turn.hearing.empathy]
+    empathy = [turn.hearing.empathy for turn in record.turns if turn.hearing.empathy]
     turns: list[int] = []
     made = sorted((one for name in names for one in record.commitments.get(name, ())), key=lambda one: one.turn)
     for one in made:
         words = gist_of(one.quote)
         polite = not record.turns[one.turn - 1].hearing.rude
-        if one.clear and polite and not one.early and is_new(words, said):
-            said.append(words)
+        if one.clear and polite and not one.early and is_new(words, empathy):
+            empathy.append(words)
             turns.append(one.turn)
     return frozenset(turns)
 

@@ -34,14 +34,14 @@ def keyword_finding(case: Case, criterion: Criterion, check: KeywordCheck) -> Fi
     sought, everything = _sought(turns, criterion), _all_of(turns)
     if not sought or _places(everything, check.none):
         return NOT_MET
-    found = {word: _places(sought, (word,)) for word in (*check.any, *check.all)}
-    if not all(found[word] for word in check.all):
+    places_by_word = {word: _places(sought, (word,)) for word in (*check.any, *check.all)}
+    if not all(places_by_word[word] for word in check.all):
         return NOT_MET
-    if check.any and sum(bool(found[word]) for word in check.any) < check.at_least:
+    if check.any and sum(bool(places_by_word[word]) for word in check.any) < check.at_least:
         return NOT_MET
     if check.at_most is not None and len(_places(everything, (*check.any, *check.all))) > check.at_most:
         return NOT_MET
-    return Finding(1.0, _cited(case, [place for places in found.values() for place in places] or sought[:1]))
+    return Finding(1.0, _cited(case, [place for places in places_by_word.values() for place in places] or sought[:1]))
 
 
 def regex_finding(case: Case, criterion: Criterion, check: RegexCheck) -> Finding:
@@ -51,11 +51,11 @@ def regex_finding(case: Case, criterion: Criterion, check: RegexCheck) -> Findin
     if not sought:
         return NOT_MET
     pattern = compiled(check.pattern, ignore_case=check.ignore_case)
-    matches = [each for each in sought for _ in pattern.finditer(each.text)]
+    matches = [sentence for sentence in sought for _ in pattern.finditer(sentence.text)]
     most = len(matches)
     if check.at_most is not None and criterion.points > 0:
         # What must not be said too often counts wherever it is said.
-        most = sum(1 for each in _all_of(turns) for _ in pattern.finditer(each.text))
+        most = sum(1 for sentence in _all_of(turns) for _ in pattern.finditer(sentence.text))
     if len(matches) < check.at_least or (check.at_most is not None and most > check.at_most):
         return NOT_MET
     return Finding(1.0, _cited(case, matches or sought[:1]))
@@ -73,15 +73,19 @@ def _sought(turns: Iterable[TurnRecord], criterion: Criterion) -> list[_Said]:
 
 
 def _all_of(turns: Iterable[TurnRecord]) -> list[_Said]:
-    said = (_Said(turn.turn, plain(turn.agent_text)) for turn in turns)
-    return [each for each in said if each.text]
+    texts = (_Said(turn.turn, plain(turn.agent_text)) for turn in turns)
+    return [sentence for sentence in texts if sentence.text]
 
 
-def _places(said: Iterable[_Said], words: Iterable[str]) -> list[_Said]:
+def _places(texts: Iterable[_Said], words: Iterable[str]) -> list[_Said]:
     """Every time that one of the words is said, as a whole word or phrase."""
     wanted = [normal(plain(word)) for word in words]
     return [
-        each for each in said for text in (normal(each.text),) for word in wanted for _ in range(_count(text, word))
+        sentence
+        for sentence in texts
+        for text in (normal(sentence.text),)
+        for word in wanted
+        for _ in range(_count(text, word))
     ]
 
 

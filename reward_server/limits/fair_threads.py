@@ -205,7 +205,7 @@ class FairThreads(Executor):
 
     def _begin(self, ready: list[_Lab]) -> bool:
         """Give the one with the least time used a turn, if there is one."""
-        lab = min(ready, key=lambda each: each.used_s, default=None)
+        lab = min(ready, key=lambda candidate: candidate.used_s, default=None)
         work = lab.next() if lab is not None else None
         if lab is None or work is None:
             return False
@@ -228,7 +228,7 @@ class FairThreads(Executor):
 
     def _forget_if_done(self, lab: _Lab) -> None:
         if not (lab.fresh or lab.paused or lab.begun):
-            self._labs = {name: each for name, each in self._labs.items() if each is not lab}
+            self._labs = {name: entry for name, entry in self._labs.items() if entry is not lab}
 
     def _watch(self) -> None:
         """Look after those who wait for work that does not pause: nothing else would tell."""

@@ -78,7 +78,7 @@ class LocalRates:
     def _tidy(self, minute: int) -> None:
         if minute != self._tidied:
             self._tidied = minute
-            self._counts = {key: each for key, each in self._counts.items() if minute - each.minute < 2}
+            self._counts = {key: count for key, count in self._counts.items() if minute - count.minute < 2}
 
 
 class RateLimiter:

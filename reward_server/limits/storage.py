@@ -49,10 +49,10 @@ class StorageQuota:
 
 
 def _bytes_in(folders: Sequence[Path]) -> int:
-    found = 0
+    total = 0
     for folder in folders:
         for place, _, names in os.walk(folder):  # which passes over folders that vanish
             for name in names:
                 with suppress(OSError):  # deleted meanwhile
-                    found += os.path.getsize(os.path.join(place, name))
-    return found
+                    total += os.path.getsize(os.path.join(place, name))
+    return total

@@ -70,15 +70,17 @@ class LocalTokenBuckets:
             self._forget_full(now)
             bucket = self._buckets[lab_id] = _Bucket(most, float(most), now)
         bucket.most = most
-        bucket.level = found = bucket.level_at(now)
+        bucket.level = level = bucket.level_at(now)
         bucket.seen_s = now
-        if found > 0:
+        if level > 0:
             bucket.level -= characters
-        return _wait_s(found, most)
+        return _wait_s(level, most)
 
     def _forget_full(self, now: float) -> None:
         if len(self._buckets) >= FORGET_BEYOND:
-            self._buckets = {name: each for name, each in self._buckets.items() if each.level_at(now) < each.most}
+            self._buckets = {
+                name: bucket for name, bucket in self._buckets.items() if bucket.level_at(now) < bucket.most
+            }
 
 
 class RedisTokenBuckets:
@@ -96,6 +98,6 @@ class RedisTokenBuckets:
         return await self._local.charge(lab_id, most, characters)
 
 
-def _wait_s(found: float, most: int) -> int:
+def _wait_s(level: float, most: int) -> int:
     """Until there is something in a bucket that holds this."""
-    return 0 if found > 0 else math.floor(-found * MINUTE_S / most) + 1
+    return 0 if level > 0 else math.floor(-level * MINUTE_S / most) + 1

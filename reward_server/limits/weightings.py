@@ -23,7 +23,7 @@ class Weightings:
     def wait_s(self, lab_id: str, collection: str, scenario: str, weighting: Hashable) -> float:
         """0 if the lab may use this weighting, which then counts; else the seconds until it may use another one."""
         name, now = (lab_id, collection, scenario), self._monotonic()
-        used = {each: since for each, since in self._used.pop(name, {}).items() if now - since < DAY_S}
+        used = {weights: since for weights, since in self._used.pop(name, {}).items() if now - since < DAY_S}
         self._used[name] = used
         if len(self._used) > MOST_SCENARIOS:
             del self._used[next(iter(self._used))]

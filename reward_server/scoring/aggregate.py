@@ -58,7 +58,9 @@ def considered(rubric: Rubric, config: RewardConfig) -> tuple[Criterion, ...]:
 def aggregate(rubric: Rubric, verdicts: Mapping[str, Verdict], config: RewardConfig) -> Aggregate | None:
     """The reward of the verdicts on all considered criteria; None when no dimension can be scored."""
     criteria = considered(rubric, config)
-    parts = [part for each in rubric.dimensions if (part := _dimension(each, rubric, criteria, verdicts, config))]
+    parts = [
+        part for dimension in rubric.dimensions if (part := _dimension(dimension, rubric, criteria, verdicts, config))
+    ]
     if any(part.weight > 0 for part in parts):
         weighted = [(part, part.weight) for part in parts if part.weight > 0]
     elif parts:
@@ -117,7 +119,7 @@ def _spread(criterion: Criterion, verdict: Verdict, config: RewardConfig) -> flo
 
 def _root_of_squares(known: Sequence[float | None]) -> float | None:
     """The root of the sum of squares of those that are known; None where none is."""
-    squares = [each * each for each in known if each is not None]
+    squares = [number * number for number in known if number is not None]
     return sqrt(fsum(squares)) if squares else None
 
 

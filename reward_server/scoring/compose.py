@@ -113,7 +113,9 @@ def lower_bound(composite: ScoringComposite, values: Mapping[str, PartValue], ri
     doubt away, and the reward would leap.
     """
     if composite.combine == "min":
-        return max(0.0, min(each.value - risk_aversion * (each.std or 0.0) for each in values.values()))
+        return max(
+            0.0, min(part_value.value - risk_aversion * (part_value.std or 0.0) for part_value in values.values())
+        )
     whole = combine(composite, values)
     return max(0.0, whole.value - risk_aversion * (whole.std or 0.0))
 
@@ -125,22 +127,24 @@ Combined = tuple[float, Sequence[float | None]]
 def _weighted_sum(parts: Sequence[ScoringCompositePart], heard: Sequence[PartValue]) -> Combined:
     total = fsum(part.weight for part in parts)
     pairs = list(zip(parts, heard, strict=True))
-    value = fsum(part.weight * each.value for part, each in pairs) / total
-    return value, [None if each.std is None else part.weight / total * each.std for part, each in pairs]
+    value = fsum(part.weight * part_value.value for part, part_value in pairs) / total
+    return value, [
+        None if part_value.std is None else part.weight / total * part_value.std for part, part_value in pairs
+    ]
 
 
 def _product(parts: Sequence[ScoringCompositePart], heard: Sequence[PartValue]) -> Combined:
     total = fsum(part.weight for part in parts)
     powers = [part.weight / total for part in parts]
-    factors = [each.value**power for each, power in zip(heard, powers, strict=True)]
+    factors = [part_value.value**power for part_value, power in zip(heard, powers, strict=True)]
     value = prod(factors)
     shares: list[float | None] = []
-    for i, (each, power) in enumerate(zip(heard, powers, strict=True)):
-        std = each.std
+    for i, (part_value, power) in enumerate(zip(heard, powers, strict=True)):
+        std = part_value.std
         if std is None:
             shares.append(None)
-        elif each.value > 0.0:
-            shares.append(value * power / each.value * std)
+        elif part_value.value > 0.0:
+            shares.append(value * power / part_value.value * std)
         else:
             # The slope at 0 is not finite: what one std more would bring takes its place.
             shares.append(prod(factors[:i] + factors[i + 1 :]) * min(std, 1.0) ** power)
@@ -149,8 +153,13 @@ def _product(parts: Sequence[ScoringCompositePart], heard: Sequence[PartValue]) 
 
 def _min(parts: Sequence[ScoringCompositePart], heard: Sequence[PartValue]) -> Combined:
     del parts
-    lowest = min(each.value for each in heard)
-    return lowest, [max((each.std for each in heard if each.value == lowest and each.std is not None), default=None)]
+    lowest = min(part_value.value for part_value in heard)
+    return lowest, [
+        max(
+            (part_value.std for part_value in heard if part_value.value == lowest and part_value.std is not None),
+            default=None,
+        )
+    ]
 
 
 def _gated(parts: Sequence[ScoringCompositePart], heard: Sequence[PartValue]) -> Combined:

@@ -45,8 +45,8 @@ class _Recital:
 def without_echoes(rubric: Rubric, text: str) -> WithoutRecitals:
     """The text without sentences that recite the rubric; the very text if there are none."""
     recital = _recital_of(_Same(rubric))
-    said = _said(text)
-    lines = [line for line in recital.lines if line in said]
+    plain_text = _said(text)
+    lines = [line for line in recital.lines if line in plain_text]
     if not lines and not recital.names.search(text):
         return WithoutRecitals(text, 0)
     spoken = sentences(text)
@@ -55,10 +55,10 @@ def without_echoes(rubric: Rubric, text: str) -> WithoutRecitals:
 
 
 def _is_echo(sentence: str, lines: Sequence[str], names: re.Pattern[str]) -> bool:
-    said = _said(sentence)
+    plain_text = _said(sentence)
     # What is recited may be cut up into several sentences: a piece of a line that is there is no accident.
-    is_piece = len(said.split()) > 1 and any(said in line for line in lines)
-    return is_piece or any(line in said for line in lines) or bool(names.search(sentence))
+    is_piece = len(plain_text.split()) > 1 and any(plain_text in line for line in lines)
+    return is_piece or any(line in plain_text for line in lines) or bool(names.search(sentence))
 
 
 class _Same:

@@ -109,14 +109,14 @@ def estimates_of(judge: ConversationJudge, cases: Sequence[Case]) -> list[Estima
     if len(estimates) != len(cases):
         log.error("judge_failed", judge=judge.name, error="WrongCount")
         return [JudgeFailed()] * len(cases)
-    return [_sound(judge, each) for each in estimates]
+    return [_sound(judge, estimate) for estimate in estimates]
 
 
 def _sound(judge: ConversationJudge, given: object) -> Estimate | LabsError:
     if isinstance(given, Estimate):
         stds = [std for std in (given.epistemic, given.noise) if std is not None]
         numbers = [given.value, *given.dimensions.values()]
-        if all(_is_share(each) for each in numbers) and all(_is_number(std) and std >= 0.0 for std in stds):
+        if all(_is_share(number) for number in numbers) and all(_is_number(std) and std >= 0.0 for std in stds):
             return given
     log.error("judge_failed", judge=judge.name, error="NoEstimate")
     return JudgeFailed()

@@ -127,7 +127,7 @@ def _says_something(turn: TurnRecord) -> bool:
 
 def _stuffs(reading: Reading) -> bool:
     """True if a turn is mostly words without speech, or many scraps."""
-    scraps = sum(len(each.text.split()) <= WORDS_OF_A_SCRAP for each in reading.sentences)
+    scraps = sum(len(sentence.text.split()) <= WORDS_OF_A_SCRAP for sentence in reading.sentences)
     return reading.legibility < LEGIBLE or scraps >= LISTED
 
 

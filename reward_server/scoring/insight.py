@@ -179,11 +179,11 @@ def _decided(name: str, criterion: Criterion, verdict: Verdict, *, named: bool) 
 
 
 def _quotes(decided: Sequence[CriterionInsight]) -> dict[tuple[str, int], tuple[str, ...]]:
-    found: dict[tuple[str, int], dict[str, None]] = {}
-    for each in decided:
-        for evidence in each.evidence:
-            found.setdefault((evidence.role, evidence.turn), {})[evidence.quote] = None
-    return {place: tuple(quotes) for place, quotes in found.items()}
+    criteria_by_quote: dict[tuple[str, int], dict[str, None]] = {}
+    for verdict in decided:
+        for evidence in verdict.evidence:
+            criteria_by_quote.setdefault((evidence.role, evidence.turn), {})[evidence.quote] = None
+    return {place: tuple(quotes) for place, quotes in criteria_by_quote.items()}
 
 
 class _Teller:
@@ -200,8 +200,8 @@ class _Teller:
         return TurnInsight(
             turn=turn.turn,
             sentences=tuple(_read(sentence) for sentence in hearing.reading.sentences),
-            asked=tuple(self._asked(turn, each) for each in hearing.asked),
-            commitments=tuple(self._commitment(turn, each) for each in hearing.commitments),
+            asked=tuple(self._asked(turn, question) for question in hearing.asked),
+            commitments=tuple(self._commitment(turn, commitment) for commitment in hearing.commitments),
             # Where the transcript ends with the agent, the answer that it earned has not been said: nor is it here.
             opened=tuple(self._record.elicited[topic].quote for topic in turn.disclosed if turn.persona_text),
             rapport=hearing.rapport,

@@ -57,15 +57,15 @@ def half_of(scenario: SealedScenario) -> PrivateHalf:
     for topic in case.topics:
         facts[topic.tier.value].append(_fact(topic))
     dimensions = [
-        (each.name, each.weight, [_criterion(c) for c in rubric.criteria if c.dimension == each.name])
-        for each in rubric.dimensions
+        (dimension.name, dimension.weight, [_criterion(c) for c in rubric.criteria if c.dimension == dimension.name])
+        for dimension in rubric.dimensions
     ]
     return PrivateHalf(
         role=case.role,
         openings=case.openings,
         temperaments=case.temperaments,
         facts={tier: names for tier, names in facts.items() if names},
-        commitments=[(each.id, each.examples[:4]) for each in case.commitments],
+        commitments=[(commitment.id, commitment.examples[:4]) for commitment in case.commitments],
         dimensions=dimensions,
         version=scenario.version,
     )

@@ -39,7 +39,7 @@ def scoring_version(
     parts = {
         "engine": engine_digest(),
         "scenarios": given or library.digest,
-        "temperaments": {slug: each.model_dump(mode="json") for slug, each in temperaments.items()},
+        "temperaments": {slug: temperament.model_dump(mode="json") for slug, temperament in temperaments.items()},
         "reader": reader.version,
         "encoder": matcher.version,
         "judges": panel.version,

@@ -34,8 +34,8 @@ class AgentRepository:
     async def get(self, lab_id: str, agent_id: str) -> AgentRow | None:
         """One of them."""
         row = select(_AGENT).where(_AGENT.c.lab_id == lab_id, _AGENT.c.agent_id == agent_id)
-        found = await self._session.run(lambda connection: connection.execute(row).mappings().one_or_none())
-        return None if found is None else AgentRow(**found)
+        agent = await self._session.run(lambda connection: connection.execute(row).mappings().one_or_none())
+        return None if agent is None else AgentRow(**agent)
 
     async def change(self, row: AgentRow) -> bool:
         """Store an agent anew under its id; True if there was one."""
@@ -80,7 +80,7 @@ class AgentRepository:
             func.avg(seeds.c.reward * seeds.c.reward).label("mean_square"),
             func.sum(case((seeds.c.reward >= passes_at, 1), else_=0)).label("passed"),
         ).group_by(seeds.c.agent_id, seeds.c.scenario)
-        found = await self._session.run(lambda connection: connection.execute(rows).mappings().all())
+        rows_of_agents = await self._session.run(lambda connection: connection.execute(rows).mappings().all())
         return [
             StandingRow(
                 agent_id=row["agent_id"],
@@ -91,7 +91,7 @@ class AgentRepository:
                 mean_square=float(row["mean_square"]),
                 passed=int(row["passed"]),
             )
-            for row in found
+            for row in rows_of_agents
         ]
 
     async def versions(self, lab_id: str, collection: str) -> dict[str, int]:

@@ -35,8 +35,8 @@ class AnswerRepository:
         wanted = {"lab_id": lab_id, "key": key, "born_after": now - ANSWER_LIFETIME}
 
         def work(connection: Connection) -> StoredAnswer | None:
-            found = connection.execute(_GET, wanted).mappings().one_or_none()
-            return None if found is None else StoredAnswer(**found)
+            row = connection.execute(_GET, wanted).mappings().one_or_none()
+            return None if row is None else StoredAnswer(**row)
 
         return await self._session.run(work)
 

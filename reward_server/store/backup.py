@@ -97,8 +97,8 @@ def _copy_sqlite(database: Path, copy: Path) -> str | None:
         tables = [name for (name,) in target.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         if VERSION_TABLE not in tables:
             return None
-        found = target.execute("SELECT version_num FROM alembic_version").fetchone()
-        return None if found is None else str(found[0])
+        revision_row = target.execute("SELECT version_num FROM alembic_version").fetchone()
+        return None if revision_row is None else str(revision_row[0])
     except sqlite3.Error as error:
         raise ConfigurationError(f"{database} cannot be copied: ./labs doctor says what is wrong with it") from error
     finally:

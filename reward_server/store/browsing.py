@@ -72,7 +72,7 @@ class BrowseFilter:
     def looks_through(self) -> bool:
         """True if rows have to be looked into one by one."""
         into = (self.least, self.most, self.capped_by, self.text)
-        return self.order is not Order.NEWEST or any(each is not None for each in into)
+        return self.order is not Order.NEWEST or any(part is not None for part in into)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,9 +113,9 @@ class Browsing:
         skip: int = 0,
     ) -> list[BrowsedRow]:
         """A page of the lab's episodes; `after` continues the newest first, `skip` any other order."""
-        found = await self.outcomes(lab_id, wanted, limit, now=now, after=after, skip=skip)
-        firsts = await self._first_words(lab_id, [each.id for each in found])
-        return [replace(each, first=firsts.get(each.id, "")) for each in found]
+        outcomes = await self.outcomes(lab_id, wanted, limit, now=now, after=after, skip=skip)
+        firsts = await self._first_words(lab_id, [outcome.id for outcome in outcomes])
+        return [replace(outcome, first=firsts.get(outcome.id, "")) for outcome in outcomes]
 
     async def outcomes(
         self,
@@ -141,14 +141,14 @@ class Browsing:
             Order.LOWEST: _TURN.c.reward.asc().nulls_last(),
             Order.LONGEST: _EPISODE.c.turn.desc(),
         }
-        found = await self._page(
+        rows_found = await self._page(
             _sorted(rows, wanted.order, order, *key),
             limit,
             after,
             skip,
             key,
         )
-        return [_episode(row, now) for row in found]
+        return [_episode(row, now) for row in rows_found]
 
     async def evaluations(
         self, lab_id: str, wanted: BrowseFilter, limit: int, *, after: PageEnd | None = None, skip: int = 0
@@ -182,10 +182,10 @@ class Browsing:
         )
         if collections is not None:
             rows = rows.where(_EPISODE.c.collection.in_(collections))
-        found = await self._session.run(
+        newest = await self._session.run(
             lambda connection: [FinishedEpisode(**row) for row in connection.execute(rows).mappings()]
         )
-        return sorted(found, key=lambda each: [str(getattr(each, name)) for name in _OF_A_GROUP])
+        return sorted(newest, key=lambda episode: [str(getattr(episode, name)) for name in _OF_A_GROUP])
 
     async def lengths(self, lab_id: str, episode_ids: Sequence[str]) -> dict[str, int]:
         """The number of characters the agent wrote in each of these episodes of the lab."""
@@ -196,7 +196,7 @@ class Browsing:
             .group_by(_TURN.c.episode_id)
         )
         return await self._session.run(
-            lambda connection: {each: int(characters or 0) for each, characters in connection.execute(rows)}
+            lambda connection: {item_id: int(characters or 0) for item_id, characters in connection.execute(rows)}
         )
 
     async def neighbours(self, lab_id: str, collections: Sequence[str] | None, here: PageEnd) -> tuple[str | None, ...]:
@@ -209,7 +209,7 @@ class Browsing:
         before = of_lab.where(newer).order_by(created.asc(), own.asc()).limit(1)
         behind = of_lab.where(is_after(created, own, here)).order_by(created.desc(), own.desc()).limit(1)
         return await self._session.run(
-            lambda connection: tuple(connection.execute(each).scalar_one_or_none() for each in (before, behind))
+            lambda connection: tuple(connection.execute(query).scalar_one_or_none() for query in (before, behind))
         )
 
     async def _since(
@@ -251,7 +251,7 @@ class Browsing:
             .join(_EPISODE, _EPISODE.c.episode_id == _TURN.c.episode_id)
             .where(_EPISODE.c.lab_id == lab_id, _TURN.c.turn == 1, _TURN.c.episode_id.in_(list(episode_ids)))
         )
-        return await self._session.run(lambda connection: {each: text for each, text in connection.execute(rows)})
+        return await self._session.run(lambda connection: {item_id: text for item_id, text in connection.execute(rows)})
 
 
 def _sorted(
@@ -263,73 +263,73 @@ def _sorted(
 
 def _own_conditions(lab_id: str, wanted: BrowseFilter, now: datetime) -> list[ColumnElement[bool]]:
     """The conditions on episodes that their turns have no part in."""
-    found = _common(_EPISODE, wanted)
+    conditions = _common(_EPISODE, wanted)
     if wanted.status is not None:
-        found.append(_has_status(wanted.status, now))
+        conditions.append(_has_status(wanted.status, now))
     if wanted.agent_id is not None:
         played = select(_PLAYED.c.episode_id).where(_PLAYED.c.lab_id == lab_id, _PLAYED.c.agent_id == wanted.agent_id)
-        found.append(_EPISODE.c.episode_id.in_(played))
-    return found
+        conditions.append(_EPISODE.c.episode_id.in_(played))
+    return conditions
 
 
 def _episode_conditions(
     lab_id: str, wanted: BrowseFilter, now: datetime, since: datetime | None
 ) -> list[ColumnElement[bool]]:
-    found = _own_conditions(lab_id, wanted, now)
+    conditions = _own_conditions(lab_id, wanted, now)
     if since is not None:
-        found.append(_EPISODE.c.created_at >= since)
+        conditions.append(_EPISODE.c.created_at >= since)
     if wanted.least is not None:
-        found.append(_TURN.c.reward >= wanted.least)
+        conditions.append(_TURN.c.reward >= wanted.least)
     if wanted.most is not None:
-        found.append(_TURN.c.reward <= wanted.most)
+        conditions.append(_TURN.c.reward <= wanted.most)
     if wanted.capped_by is not None:
-        found.append(_capped_by(_TURN.c.answer, wanted.capped_by))
+        conditions.append(_capped_by(_TURN.c.answer, wanted.capped_by))
     if wanted.text is not None:
         turn = _TURN.alias("said")
-        said = or_(
+        holds_text = or_(
             turn.c.agent_content.icontains(wanted.text, autoescape=True),
             turn.c.observation.icontains(wanted.text, autoescape=True),
         )
         in_turns = (
             select(turn.c.episode_id)
             .join(_OTHER, _OTHER.c.episode_id == turn.c.episode_id)
-            .where(_OTHER.c.lab_id == lab_id, said)
+            .where(_OTHER.c.lab_id == lab_id, holds_text)
         )
         if since is not None:
             in_turns = in_turns.where(_OTHER.c.created_at >= since)
         in_opening = _EPISODE.c.opening.icontains(wanted.text, autoescape=True)
-        found.append(or_(_EPISODE.c.episode_id.in_(in_turns), in_opening))
-    return found
+        conditions.append(or_(_EPISODE.c.episode_id.in_(in_turns), in_opening))
+    return conditions
 
 
 def _evaluation_conditions(wanted: BrowseFilter, since: datetime | None) -> list[ColumnElement[bool]]:
-    found = _common(_EVALUATION, wanted)
+    conditions = _common(_EVALUATION, wanted)
     if since is not None:
-        found.append(_EVALUATION.c.created_at >= since)
+        conditions.append(_EVALUATION.c.created_at >= since)
     if wanted.source is not None:
-        found.append(_EVALUATION.c.source == wanted.source)
+        conditions.append(_EVALUATION.c.source == wanted.source)
     if wanted.least is not None:
-        found.append(_EVALUATION.c.reward >= wanted.least)
+        conditions.append(_EVALUATION.c.reward >= wanted.least)
     if wanted.most is not None:
-        found.append(_EVALUATION.c.reward <= wanted.most)
+        conditions.append(_EVALUATION.c.reward <= wanted.most)
     if wanted.capped_by is not None:
-        found.append(_capped_by(_EVALUATION.c.answer, wanted.capped_by))
+        conditions.append(_capped_by(_EVALUATION.c.answer, wanted.capped_by))
     if wanted.text is not None:
-        found.append(cast(_EVALUATION.c.messages, Text).icontains(wanted.text, autoescape=True))
-    return found
+        conditions.append(cast(_EVALUATION.c.messages, Text).icontains(wanted.text, autoescape=True))
+    return conditions
 
 
 def _common(table: Any, wanted: BrowseFilter) -> list[ColumnElement[bool]]:
-    found: list[ColumnElement[bool]] = []
+    conditions: list[ColumnElement[bool]] = []
     if wanted.collections is not None:
-        found.append(table.c.collection.in_(wanted.collections))
+        conditions.append(table.c.collection.in_(wanted.collections))
     if wanted.scenario is not None:
-        found.append(table.c.scenario == wanted.scenario)
+        conditions.append(table.c.scenario == wanted.scenario)
     if wanted.since is not None:
-        found.append(table.c.created_at >= wanted.since)
+        conditions.append(table.c.created_at >= wanted.since)
     if wanted.until is not None:
-        found.append(table.c.created_at < wanted.until)
-    return found
+        conditions.append(table.c.created_at < wanted.until)
+    return conditions
 
 
 def _capped_by(answer: ColumnElement[Any], cap: str) -> ColumnElement[bool]:
@@ -377,7 +377,7 @@ def _evaluation(row: RowMapping) -> BrowsedRow:
         scores=row["scores"] or {},
         capped_by=answer.get("capped_by", ()),
         scoring_version=row["scoring_version"],
-        turns=sum(each.get("role") == row["agent_role"] for each in messages),
+        turns=sum(message.get("role") == row["agent_role"] for message in messages),
         source=row["source"],
         created_at=row["created_at"],
         first=str(messages[0].get("content") or "")[:200] if messages else "",

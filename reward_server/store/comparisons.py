@@ -35,8 +35,8 @@ class ComparisonRepository:
 
         def work(connection: Connection) -> ComparisonRow | None:
             wanted = {"lab_id": lab_id, "comparison_id": comparison_id}
-            found = connection.execute(_GET, wanted).mappings().one_or_none()
-            return None if found is None else ComparisonRow(**found)
+            row = connection.execute(_GET, wanted).mappings().one_or_none()
+            return None if row is None else ComparisonRow(**row)
 
         return await self._session.run(work)
 
@@ -53,10 +53,10 @@ class ComparisonRepository:
         rows = newest(_COMPARISON, "comparison_id", limit, after=after, collections=collections, until=until)
         rows = rows.where(_COMPARISON.c.lab_id == lab_id)
         return await self._session.run(
-            lambda connection: [ComparisonRow(**found) for found in connection.execute(rows).mappings()]
+            lambda connection: [ComparisonRow(**mapping) for mapping in connection.execute(rows).mappings()]
         )
 
     async def of(self, lab_id: str | None = None) -> list[ComparisonRow]:
         """All comparisons of a lab, or of all labs, oldest first; for the operator, who trains models on them."""
-        found = await everything(self._session, _COMPARISON, "comparison_id", lab_id)
-        return [ComparisonRow(**each) for each in found]
+        rows = await everything(self._session, _COMPARISON, "comparison_id", lab_id)
+        return [ComparisonRow(**row) for row in rows]

@@ -45,8 +45,10 @@ class Disposal:
         """Delete a lab's conversations, all or those made before a moment; how many rows of each table."""
 
         def work(connection: Connection) -> dict[str, int]:
-            found = {table.name: connection.execute(_delete(table, lab_id, before)).rowcount for table in _due(before)}
-            return {name: count for name, count in found.items() if count}
+            deleted = {
+                table.name: connection.execute(_delete(table, lab_id, before)).rowcount for table in _due(before)
+            }
+            return {name: count for name, count in deleted.items() if count}
 
         return await self._session.run(work)
 

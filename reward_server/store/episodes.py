@@ -60,8 +60,8 @@ class EpisodeRepository:
 
         def work(connection: Connection) -> EpisodeRow | None:
             wanted = {"lab_id": lab_id, "episode_id": episode_id}
-            found = connection.execute(_GET, wanted).mappings().one_or_none()
-            return None if found is None else _episode(found)
+            row = connection.execute(_GET, wanted).mappings().one_or_none()
+            return None if row is None else _episode(row)
 
         return await self._session.run(work)
 
@@ -77,10 +77,10 @@ class EpisodeRepository:
         wanted = {"lab_id": lab_id, "episode_ids": list(episode_ids)}
 
         def work(connection: Connection) -> dict[str, list[TurnRow]]:
-            found: dict[str, list[TurnRow]] = {episode_id: [] for episode_id in episode_ids}
+            turns_by_episode: dict[str, list[TurnRow]] = {episode_id: [] for episode_id in episode_ids}
             for row in connection.execute(_TURNS_OF_MANY, wanted).mappings():
-                found[row["episode_id"]].append(TurnRow(**row))
-            return found
+                turns_by_episode[row["episode_id"]].append(TurnRow(**row))
+            return turns_by_episode
 
         return await self._session.run(work)
 
@@ -113,8 +113,8 @@ class EpisodeRepository:
             rows = rows.where(_EPISODE.c.collection.in_(collections))
 
         def work(connection: Connection) -> list[FinishedEpisode]:
-            found = (dict(row) for row in connection.execute(rows).mappings())
-            return [FinishedEpisode(**row) for row in found if row.pop("scores") is not None]
+            rows_found = (dict(row) for row in connection.execute(rows).mappings())
+            return [FinishedEpisode(**row) for row in rows_found if row.pop("scores") is not None]
 
         return await self._session.run(work)
 

@@ -39,8 +39,8 @@ class EvaluationRepository:
 
         def work(connection: Connection) -> EvaluationRow | None:
             wanted = {"lab_id": lab_id, "evaluation_id": evaluation_id}
-            found = connection.execute(_GET, wanted).mappings().one_or_none()
-            return None if found is None else _record(found)
+            row = connection.execute(_GET, wanted).mappings().one_or_none()
+            return None if row is None else _record(row)
 
         return await self._session.run(work)
 
@@ -71,7 +71,7 @@ class EvaluationRepository:
 
     async def of(self, lab_id: str | None = None) -> list[EvaluationRow]:
         """All evaluations of a lab, or of all labs, oldest first; for the operator, who trains models on them."""
-        return [_record(found) for found in await everything(self._session, _EVALUATION, "evaluation_id", lab_id)]
+        return [_record(row) for row in await everything(self._session, _EVALUATION, "evaluation_id", lab_id)]
 
     async def latest_rewards(self, lab_id: str, collection: str, scenario: str, most: int) -> list[tuple[str, float]]:
         """Scoring versions and rewards of the lab's evaluations made as the scenario says, the newest first."""
@@ -97,8 +97,8 @@ class EvaluationRepository:
         newest_first = newest_first.order_by(_EVALUATION.c.created_at.desc(), _EVALUATION.c.evaluation_id.desc())
 
         def work(connection: Connection) -> dict[tuple[str, str], int]:
-            found = connection.execute(across_labs(newest_first))
-            return dict(Counter((lab_id, version) for lab_id, version, config in found if not config))
+            newest_rows = connection.execute(across_labs(newest_first))
+            return dict(Counter((lab_id, version) for lab_id, version, config in newest_rows if not config))
 
         return await self._session.run(work)
 
@@ -122,16 +122,16 @@ def _stats(connection: Connection, reward: ColumnElement[float]) -> Stats:
         func.min(reward).label("low"),
         func.max(reward).label("high"),
     )
-    found = connection.execute(summary).one()
-    if found.n == 0:
+    totals = connection.execute(summary).one()
+    if totals.n == 0:
         return Stats(n=0, mean=0.0, std=0.0)
-    if found.low == found.high:
+    if totals.low == totals.high:
         # A mean of equal numbers may be off in its last bit, and then the spread would not be exactly 0.
-        return Stats(n=found.n, mean=found.low, std=0.0)
+        return Stats(n=totals.n, mean=totals.low, std=0.0)
     # A second pass around the mean: E[x^2] - E[x]^2 would lose every digit of a small spread.
-    offset = reward - found.mean
+    offset = reward - totals.mean
     variance = connection.execute(select(func.avg(offset * offset))).scalar_one()
-    return Stats(n=found.n, mean=found.mean, std=math.sqrt(variance))
+    return Stats(n=totals.n, mean=totals.mean, std=math.sqrt(variance))
 
 
 def _record(row: RowMapping) -> EvaluationRow:

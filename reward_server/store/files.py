@@ -71,8 +71,8 @@ class FileRepository:
         """The lab's file, if its upload was completed."""
 
         def work(connection: Connection) -> FileRow | None:
-            found = connection.execute(_GET, {"lab_id": lab_id, "file_id": file_id}).mappings().one_or_none()
-            return FileRow(**found) if found is not None and found["is_complete"] else None
+            row = connection.execute(_GET, {"lab_id": lab_id, "file_id": file_id}).mappings().one_or_none()
+            return FileRow(**row) if row is not None and row["is_complete"] else None
 
         return await self._session.run(work)
 
@@ -81,12 +81,12 @@ class FileRepository:
         wanted = {"lab_id": lab_id, "file_id": file_id, "first": min(indexes), "last": max(indexes)}
 
         def work(connection: Connection) -> dict[int, bytes]:
-            found: dict[int, bytes] = {}
+            lines: dict[int, bytes] = {}
             for chunk in connection.execute(_CHUNKS, wanted):
                 for offset, line in enumerate(chunk.data.split(b"\n")):
                     if chunk.first_line + offset in indexes:
-                        found[chunk.first_line + offset] = line
-            return found
+                        lines[chunk.first_line + offset] = line
+            return lines
 
         return await self._session.run(work)
 
@@ -104,7 +104,7 @@ class FileRepository:
             rows = rows.where(made_with(_FILE.c.collections, collections))
         rows = rows.order_by(_FILE.c.created_at.desc(), _FILE.c.file_id.desc()).limit(limit)
         return await self._session.run(
-            lambda connection: [FileRow(**found) for found in connection.execute(rows).mappings()]
+            lambda connection: [FileRow(**mapping) for mapping in connection.execute(rows).mappings()]
         )
 
     async def stored_bytes(self, lab_id: str) -> int:

@@ -39,11 +39,11 @@ async def damage(url: str) -> list[str]:
 
 
 def _sqlite(connection: Connection) -> list[str]:
-    said = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check(3)")]
+    reports = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check(3)")]
     broken = [
         f"{row[0]} row {row[1]} refers to nothing" for row in connection.exec_driver_sql("PRAGMA foreign_key_check")
     ]
-    return [each for each in said if each != SOUND] + broken[:_MOST_SAID]
+    return [report for report in reports if report != SOUND] + broken[:_MOST_SAID]
 
 
 def _postgres(connection: Connection) -> list[str]:

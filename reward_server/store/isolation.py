@@ -62,14 +62,16 @@ def _owned(part: Select[Any] | Update | Delete) -> set[str]:
     tables: set[str] = set()
     for source in part.get_final_froms() if isinstance(part, Select) else [part.table]:
         tables |= (
-            {each.name for each in visitors.iterate(source) if isinstance(each, Table)} if _is_plain(source) else set()
+            {element.name for element in visitors.iterate(source) if isinstance(element, Table)}
+            if _is_plain(source)
+            else set()
         )
     return tables & OWNED
 
 
 def _is_plain(source: Any) -> bool:
     # A subquery is a part of its own.
-    return not any(isinstance(each, Select) for each in visitors.iterate(source))
+    return not any(isinstance(element, Select) for element in visitors.iterate(source))
 
 
 def _where(part: Select[Any] | Update | Delete) -> Iterable[ColumnElement[Any]]:

@@ -82,8 +82,8 @@ def claim_items(connection: Connection, hold: ItemLease, types: Sequence[str], n
     """Items of the job whose lab was served longest ago."""
     lost: list[JobRow] = []
     for lab_id, job_id in _in_turn(connection, types, now):
-        found = connection.execute(_LOCK_FREE, {"lab_id": lab_id, "job_id": job_id}).mappings().one_or_none()
-        taken = None if found is None else _take(connection, job_of(found), hold, now)
+        row = connection.execute(_LOCK_FREE, {"lab_id": lab_id, "job_id": job_id}).mappings().one_or_none()
+        taken = None if row is None else _take(connection, job_of(row), hold, now)
         if isinstance(taken, JobRow):
             lost.append(taken)
         elif taken is not None:
@@ -93,12 +93,12 @@ def claim_items(connection: Connection, hold: ItemLease, types: Sequence[str], n
 
 def _in_turn(connection: Connection, types: Sequence[str], now: datetime) -> list[tuple[str, str]]:
     """Open jobs, those of the lab that was served longest ago first; jobs that were never served before all others."""
-    found = list(connection.execute(_WAITING, {"types": list(types), "now": now}))
+    candidates = list(connection.execute(_WAITING, {"types": list(types), "now": now}))
     latest: dict[str, str] = {}
-    for row in found:
+    for row in candidates:
         served = "" if row.served_at is None else row.served_at.isoformat()
         latest[row.lab_id] = max(latest.get(row.lab_id, ""), served)
-    return [(row.lab_id, row.job_id) for row in sorted(found, key=lambda row: latest[row.lab_id])]
+    return [(row.lab_id, row.job_id) for row in sorted(candidates, key=lambda row: latest[row.lab_id])]
 
 
 def _take(connection: Connection, job: JobRow, hold: ItemLease, now: datetime) -> Claim | JobRow | None:
@@ -111,7 +111,7 @@ def _take(connection: Connection, job: JobRow, hold: ItemLease, now: datetime) -
     expired = list(connection.execute(_EXPIRED, wanted))
     lost = [row.item_index for row in expired if row.attempts >= MAX_ATTEMPTS]
     if lost:
-        outcomes = [ItemOutcome(index=each, state=ItemState.DEAD, result={"index": each, **LOST}) for each in lost]
+        outcomes = [ItemOutcome(index=index, state=ItemState.DEAD, result={"index": index, **LOST}) for index in lost]
         write_outcomes(connection, job, outcomes)
         job = counted(connection, job, outcomes, now)
         if not job.is_open:

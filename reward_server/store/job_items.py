@@ -110,9 +110,9 @@ class JobItemRepository:
         """The job of these items waits no longer."""
 
         def work(connection: Connection) -> None:
-            found = _locked(connection, claim)
-            if found is not None and _held(connection, claim):
-                saved(connection, found, GOES_ON)
+            row = _locked(connection, claim)
+            if row is not None and _held(connection, claim):
+                saved(connection, row, GOES_ON)
 
         await self._session.run(work)
 
@@ -124,14 +124,14 @@ class JobItemRepository:
         """
 
         def work(connection: Connection) -> JobRow:
-            found = _locked(connection, claim)
-            if found is None or not _held(connection, claim).issuperset(outcome.index for outcome in outcomes):
+            row = _locked(connection, claim)
+            if row is None or not _held(connection, claim).issuperset(outcome.index for outcome in outcomes):
                 raise LeaseLost
             write_outcomes(connection, claim.job, outcomes)
             # A job that was put to rest again since these were taken still rests.
             scored = any(outcome.state is ItemState.DONE for outcome in outcomes)
-            goes_on = scored and found.rests_for is not None and found.rests_until == claim.job.rests_until
-            return counted(connection, found, outcomes, now, goes_on=goes_on)
+            goes_on = scored and row.rests_for is not None and row.rests_until == claim.job.rests_until
+            return counted(connection, row, outcomes, now, goes_on=goes_on)
 
         return await self._session.run(work)
 
@@ -143,8 +143,8 @@ class JobItemRepository:
 def _locked(connection: Connection, claim: Claim) -> JobRow | None:
     """The job, which nobody else changes meanwhile; None where it is over."""
     wanted = {"lab_id": claim.job.lab_id, "job_id": claim.job.job_id}
-    found = connection.execute(_LOCK, wanted).mappings().one_or_none()
-    return None if found is None else job_of(found)
+    row = connection.execute(_LOCK, wanted).mappings().one_or_none()
+    return None if row is None else job_of(row)
 
 
 def _held(connection: Connection, claim: Claim) -> set[int]:

@@ -48,7 +48,7 @@ _SAVE = (
 
 def write_outcomes(connection: Connection, job: JobRow, outcomes: Sequence[ItemOutcome]) -> None:
     """Write down what became of items."""
-    connection.execute(_RECORD, [_recorded(job, each) for each in outcomes])
+    connection.execute(_RECORD, [_recorded(job, outcome) for outcome in outcomes])
 
 
 def counted(
@@ -57,7 +57,7 @@ def counted(
     """The job with these outcomes in its counts; over when every item has one. One that `goes_on` waits no longer."""
     changes: dict[str, object] = dict(GOES_ON) if goes_on else {}
     changes |= {
-        name: getattr(job, name) + sum(each.state is state for each in outcomes)
+        name: getattr(job, name) + sum(outcome.state is state for outcome in outcomes)
         for name, state in (("done", ItemState.DONE), ("failed", ItemState.FAILED), ("dead", ItemState.DEAD))
     }
     if sum(int(str(changes[name])) for name in ("done", "failed", "dead")) >= job.total:
@@ -69,8 +69,8 @@ def counted(
 
 def _why(job: JobRow, outcomes: Sequence[ItemOutcome]) -> str:
     """The reason why a job came to nothing, in a line: what its item says, or the one of many that ended it."""
-    said = str((outcomes[-1].result or {}).get("message", ""))
-    return said if job.total == 1 else f"None of the {job.total:,} items has a result; the last to end: {said}"
+    message = str((outcomes[-1].result or {}).get("message", ""))
+    return message if job.total == 1 else f"None of the {job.total:,} items has a result; the last to end: {message}"
 
 
 def saved(connection: Connection, job: JobRow, changes: dict[str, object]) -> JobRow:

@@ -64,8 +64,8 @@ class JobRepository:
         """One job."""
 
         def work(connection: Connection) -> JobRow | None:
-            found = connection.execute(_GET, {"lab_id": lab_id, "job_id": job_id}).mappings().one_or_none()
-            return None if found is None else job_of(found)
+            row = connection.execute(_GET, {"lab_id": lab_id, "job_id": job_id}).mappings().one_or_none()
+            return None if row is None else job_of(row)
 
         return await self._session.run(work)
 
@@ -83,7 +83,7 @@ class JobRepository:
             rows = rows.where(made_with(_JOB.c.collections, collections))
         rows = rows.order_by(_JOB.c.created_at.desc(), _JOB.c.job_id.desc()).limit(limit)
         return await self._session.run(
-            lambda connection: [job_of(found) for found in connection.execute(rows).mappings()]
+            lambda connection: [job_of(mapping) for mapping in connection.execute(rows).mappings()]
         )
 
     async def forget(self, lab_id: str, job_id: str) -> None:
@@ -168,12 +168,12 @@ def _hand_back(now: datetime) -> Any:
     )
 
 
-def job_of(found: RowMapping) -> JobRow:
+def job_of(row: RowMapping) -> JobRow:
     """A row as the rest of the server knows it."""
-    collections = found["collections"]
+    collections = row["collections"]
     changed = {
-        "status": JobStatus(found["status"]),
+        "status": JobStatus(row["status"]),
         "collections": None if collections is None else tuple(collections),
-        "scopes": tuple(found["scopes"]),
+        "scopes": tuple(row["scopes"]),
     }
-    return JobRow(**{**found, **changed})
+    return JobRow(**{**row, **changed})

@@ -52,8 +52,8 @@ class KeyRepository:
         """The key, revoked or not."""
 
         def work(connection: Connection) -> KeyRow | None:
-            found = connection.execute(_GET, {"key_id": key_id}).mappings().one_or_none()
-            return None if found is None else _record(found)
+            row = connection.execute(_GET, {"key_id": key_id}).mappings().one_or_none()
+            return None if row is None else _record(row)
 
         return await self._session.run(work)
 

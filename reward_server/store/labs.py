@@ -43,8 +43,8 @@ class LabRepository:
         """The lab, if there is one."""
 
         def work(connection: Connection) -> LabRow | None:
-            found = connection.execute(_GET, {"lab": lab_id}).mappings().one_or_none()
-            return None if found is None else _record(found)
+            row = connection.execute(_GET, {"lab": lab_id}).mappings().one_or_none()
+            return None if row is None else _record(row)
 
         return await self._session.run(work)
 

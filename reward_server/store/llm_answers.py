@@ -40,10 +40,10 @@ class LlmAnswerRepository:
         """The bodies under these keys; keys without one are missing."""
 
         def work(connection: Connection) -> dict[str, str]:
-            found: dict[str, str] = {}
+            answers: dict[str, str] = {}
             for start in range(0, len(keys), KEYS_AT_ONCE):
-                found |= _bodies(connection, keys[start : start + KEYS_AT_ONCE])
-            return found
+                answers |= _bodies(connection, keys[start : start + KEYS_AT_ONCE])
+            return answers
 
         return await self._session.run(work)
 

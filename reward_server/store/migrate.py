@@ -61,9 +61,9 @@ async def check(url: str) -> None:
 
 async def current(url: str) -> str | None:
     """The revision that the database has; None for an empty one."""
-    found: list[str | None] = []
-    await _run(url, lambda config: found.append(_revision_of(config)))
-    return found[0]
+    at_revisions: list[str | None] = []
+    await _run(url, lambda config: at_revisions.append(_revision_of(config)))
+    return at_revisions[0]
 
 
 def revisions() -> list[str]:

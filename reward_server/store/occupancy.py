@@ -48,7 +48,7 @@ def occupant(url: str) -> int | None:
     lock = _lock_of(database)
     try:
         pid = int(lock.read_text())
-        held = any(lock.samefile(each) for each in Path(f"/proc/{pid}/fd").iterdir() if each.exists())
+        held = any(lock.samefile(descriptor) for descriptor in Path(f"/proc/{pid}/fd").iterdir() if descriptor.exists())
     except (OSError, ValueError):
         return None
     return pid if held else None

@@ -33,15 +33,15 @@ class OwnCollectionRepository:
 
     async def get(self, lab_id: str, slug: str, version: int) -> OwnCollectionRow | None:
         """One version."""
-        found = await self._rows(select(_OWN).where(*_is(lab_id, slug), _OWN.c.version == version))
-        return found[0] if found else None
+        rows = await self._rows(select(_OWN).where(*_is(lab_id, slug), _OWN.c.version == version))
+        return rows[0] if rows else None
 
     async def in_use(self) -> list[InUse]:
         """Of each collection of all labs the newest version that passed."""
         rows = select(_OWN.c.lab_id, _OWN.c.slug, _OWN.c.version, _OWN.c.digest)
         rows = across_labs(rows.where(_OWN.c.status == CheckStatus.PASSED.value).order_by(_OWN.c.version))
-        found = await self._session.run(lambda connection: connection.execute(rows).mappings().all())
-        return list({(row["lab_id"], row["slug"]): InUse(**row) for row in found}.values())
+        rows_in_use = await self._session.run(lambda connection: connection.execute(rows).mappings().all())
+        return list({(row["lab_id"], row["slug"]): InUse(**row) for row in rows_in_use}.values())
 
     async def settle(self, row: OwnCollectionRow, status: CheckStatus, findings: Sequence[str]) -> None:
         """Keep what the check of a version found."""
@@ -56,8 +56,8 @@ class OwnCollectionRepository:
         return await self._session.run(lambda connection: connection.execute(gone).rowcount > 0)
 
     async def _rows(self, rows: Any) -> list[OwnCollectionRow]:
-        found = await self._session.run(lambda connection: connection.execute(rows).mappings().all())
-        return [OwnCollectionRow(**{**row, "status": CheckStatus(row["status"])}) for row in found]
+        rows_found = await self._session.run(lambda connection: connection.execute(rows).mappings().all())
+        return [OwnCollectionRow(**{**row, "status": CheckStatus(row["status"])}) for row in rows_found]
 
 
 def _is(lab_id: str, slug: str) -> tuple[Any, Any]:

@@ -53,13 +53,13 @@ async def everything(session: Session, table: Table, id_column: str, lab_id: str
     rows = select(table).order_by(created, own).limit(STATEMENT_ROWS)
     rows = across_labs(rows) if lab_id is None else rows.where(table.c.lab_id == lab_id)
     piece = await _read(session, rows)
-    found = list(piece)
+    rows_of_page = list(piece)
     while len(piece) == STATEMENT_ROWS:
         last = piece[-1]
         later = or_(created > last["created_at"], and_(created == last["created_at"], own > last[id_column]))
         piece = await _read(session, rows.where(later))
-        found += piece
-    return found
+        rows_of_page += piece
+    return rows_of_page
 
 
 async def _read(session: Session, rows: Select[Any]) -> list[RowMapping]:

@@ -40,5 +40,5 @@ class PreferenceRepository:
         rows = newest(_PREFERENCE, "preference_id", limit, after=after, collections=collections, until=until)
         rows = rows.where(_PREFERENCE.c.lab_id == lab_id)
         return await self._session.run(
-            lambda connection: [PreferenceRow(**found) for found in connection.execute(rows).mappings()]
+            lambda connection: [PreferenceRow(**mapping) for mapping in connection.execute(rows).mappings()]
         )

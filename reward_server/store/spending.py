@@ -81,8 +81,8 @@ class SpendingRepository:
 
 
 def _spent(connection: Connection, lab_id: str, day: date) -> Spend:
-    found = connection.execute(_GET, {"lab_id": lab_id, "day": day}).mappings().one_or_none()
-    return Spend() if found is None else Spend(**found)
+    row = connection.execute(_GET, {"lab_id": lab_id, "day": day}).mappings().one_or_none()
+    return Spend() if row is None else Spend(**row)
 
 
 def _booked(connection: Connection, lab_id: str, day: date, now: datetime) -> Spend:
@@ -112,7 +112,7 @@ def _book(connection: Connection, booking: BookingRow, now: datetime, ceiling: C
 
 
 def _fits(totals: Sequence[Spend], ceiling: Ceiling) -> bool:
-    tokens, nano_usd = sum(each.tokens for each in totals), sum(each.nano_usd for each in totals)
+    tokens, nano_usd = sum(total.tokens for total in totals), sum(total.nano_usd for total in totals)
     return (ceiling.tokens is None or tokens <= ceiling.tokens) and (
         ceiling.nano_usd is None or nano_usd <= ceiling.nano_usd
     )
@@ -132,16 +132,16 @@ def _charge(connection: Connection, lab_id: str, day: date, spend: Spend, calls:
 def _since(connection: Connection, day: date, now: datetime) -> list[SpendingRow]:
     settled = {(row.lab_id, row.day): row for row in connection.execute(_DAYS, {"since": day})}
     under_way = {(row.lab_id, row.day) for row in connection.execute(_DAYS_BOOKED, {"since": day, "now": now})}
-    found = []
-    for lab_id, each in sorted({*settled, *under_way}, key=lambda known: (known[1], known[0])):
-        row = settled.get((lab_id, each))
-        found.append(
+    changes = []
+    for lab_id, that_day in sorted({*settled, *under_way}, key=lambda known: (known[1], known[0])):
+        row = settled.get((lab_id, that_day))
+        changes.append(
             SpendingRow(
                 lab_id=lab_id,
-                day=each,
+                day=that_day,
                 calls=0 if row is None else row.calls,
                 spent=Spend() if row is None else Spend(tokens=row.tokens, nano_usd=row.nano_usd),
-                booked=_booked(connection, lab_id, each, now),
+                booked=_booked(connection, lab_id, that_day, now),
             )
         )
-    return found
+    return changes

@@ -145,10 +145,10 @@ def _done(block: Block[Result], connection: Connection) -> Result:
 def _file_of(url: str) -> _File | None:
     try:
         file = sqlite_file(url)
-        found = file.stat() if file else None
+        stat = file.stat() if file else None
     except OSError:
         return None
-    return (found.st_dev, found.st_ino) if found else None
+    return (stat.st_dev, stat.st_ino) if stat else None
 
 
 def _lanes(url: str, busy_timeout_s: float) -> tuple[OpenLane, OpenLane]:

@@ -38,8 +38,8 @@ class TrainingRunRepository:
     async def get(self, lab_id: str, run_id: str) -> TrainingRunRow | None:
         """One of them."""
         row = select(_RUN).where(_RUN.c.lab_id == lab_id, _RUN.c.training_run_id == run_id)
-        found = await self._session.run(lambda connection: connection.execute(row).mappings().one_or_none())
-        return None if found is None else _run(found)
+        run_row = await self._session.run(lambda connection: connection.execute(row).mappings().one_or_none())
+        return None if run_row is None else _run(run_row)
 
     async def page(
         self,
@@ -66,8 +66,8 @@ class TrainingRunRepository:
 
     async def count(self, lab_id: str, statuses: Sequence[RunStatus]) -> int:
         """The number of the lab's runs with these statuses."""
-        found = select(func.count()).where(_RUN.c.lab_id == lab_id, _RUN.c.status.in_(statuses))
-        return await self._session.run(lambda connection: int(connection.execute(found).scalar_one()))
+        query = select(func.count()).where(_RUN.c.lab_id == lab_id, _RUN.c.status.in_(statuses))
+        return await self._session.run(lambda connection: int(connection.execute(query).scalar_one()))
 
     async def move(self, lab_id: str, run_id: str, before: Sequence[RunStatus], changes: Mapping[str, Any]) -> bool:
         """Change a run that stands where it should; whether it did."""
@@ -119,5 +119,5 @@ class TrainingRunRepository:
         )
 
 
-def _run(found: RowMapping) -> TrainingRunRow:
-    return TrainingRunRow(**{**found, "status": RunStatus(found["status"])})
+def _run(row: RowMapping) -> TrainingRunRow:
+    return TrainingRunRow(**{**row, "status": RunStatus(row["status"])})

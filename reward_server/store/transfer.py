@@ -120,14 +120,14 @@ async def _copy_table(source: Connection, target: AsyncConnection, table: Table,
         for row in batch:
             written.add(row)
         report(table.name, written.rows, expected)
-    found = Digest()
+    digest = Digest()
     read_back = await target.stream(_select(table).execution_options(yield_per=BATCH_ROWS))
     async for row in read_back:
-        found.add(row)
-    if found != written or written.rows != expected:
+        digest.add(row)
+    if digest != written or written.rows != expected:
         raise ConfigurationError(
             f"Table {table.name} was not read back as it was written, and nothing was copied: "
-            f"{expected} rows in SQLite, {found.rows} in PostgreSQL"
+            f"{expected} rows in SQLite, {digest.rows} in PostgreSQL"
         )
     return written.rows
 

@@ -105,18 +105,18 @@ class TurnWrites:
                 await self._store(group)
             finally:
                 # Only where this task is ended from outside is anybody left to be told.
-                for each in group:
-                    if not each.stored.done():
-                        each.settle(StoreUnavailable())
+                for waiter in group:
+                    if not waiter.stored.done():
+                        waiter.settle(StoreUnavailable())
 
     def _next_group(self) -> list[_Waiting]:
         group: list[_Waiting] = []
         episodes: set[str] = set()
         while self._waiting and len(episodes) < GROUP_LIMIT and episodes.isdisjoint(self._waiting[0].episodes):
-            each = self._waiting.popleft()
-            if not each.stored.cancelled():
-                group.append(each)
-                episodes |= each.episodes
+            waiter = self._waiting.popleft()
+            if not waiter.stored.cancelled():
+                group.append(waiter)
+                episodes |= waiter.episodes
         return group
 
     async def _store(self, group: list[_Waiting]) -> None:
@@ -124,28 +124,28 @@ class TurnWrites:
             moved = await self._together(group)
         except Exception as error:  # noqa: BLE001 (handed to those who wait)
             if isinstance(error, StoreUnavailable) and not is_lock_wait(error):
-                for each in group:
-                    each.settle(_own(error))
+                for waiter in group:
+                    waiter.settle(_own(error))
             elif len(group) == 1:
                 group[0].settle(error)
             else:
-                for each in group:
-                    await self._store([each])
+                for waiter in group:
+                    await self._store([waiter])
         else:
-            for each in group:
-                each.settle(None if each.episodes <= moved else TurnInProgress())
+            for waiter in group:
+                waiter.settle(None if waiter.episodes <= moved else TurnInProgress())
 
     async def _together(self, group: list[_Waiting]) -> set[str]:
         # Always in one order, so that two servers do not wait for each other's rows.
-        turns = sorted(chain.from_iterable(each.turns for each in group), key=_episode_of)
+        turns = sorted(chain.from_iterable(waiter.turns for waiter in group), key=_episode_of)
 
         async def all_of_them(unit: UnitOfWork) -> set[str]:
             moved = await unit.episodes.append_turns(turns)
-            for each in group:
-                if each.episodes <= moved:
-                    if each.also is not None:
-                        await each.also(unit)
-                elif not each.episodes.isdisjoint(moved):
+            for waiter in group:
+                if waiter.episodes <= moved:
+                    if waiter.also is not None:
+                        await waiter.also(unit)
+                elif not waiter.episodes.isdisjoint(moved):
                     raise TurnInProgress  # which undoes those that moved
             return moved
 

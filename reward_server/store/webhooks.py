@@ -88,8 +88,8 @@ class WebhookRepository:
 
         def work(connection: Connection) -> DeliveryRow | None:
             connection.execute(update(_DELIVERY).where(*owned).values(**fresh))
-            found = connection.execute(select(_DELIVERY).where(*owned)).mappings().one_or_none()
-            return None if found is None else _delivery(found)
+            row = connection.execute(select(_DELIVERY).where(*owned)).mappings().one_or_none()
+            return None if row is None else _delivery(row)
 
         return await self._session.run(work)
 

@@ -112,24 +112,24 @@ class Writer:
         while len(group) < GROUP_LIMIT and (block := self._next_waiting(_Block)) is not None:
             group.append(block)
         # Nobody waits any more for what was cancelled before it began.
-        group = [each for each in group if not each.committed.done()]
+        group = [job for job in group if not job.committed.done()]
         if not group:
             return
-        trip = _Trip([each.work for each in group])
+        trip = _Trip([job.work for job in group])
         try:
             outcomes = await self._lane.submit(trip.run)
         except (SQLAlchemyError, OSError) as error:
             await self._lane.reset()
-            for each in group:
-                each.refuse(error, UNSURE if trip.committing else None)
+            for job in group:
+                job.refuse(error, UNSURE if trip.committing else None)
             self._refuse_queued(error)
         else:
-            for each, outcome in zip(group, outcomes, strict=True):
-                each.confirm(outcome)
+            for job, outcome in zip(group, outcomes, strict=True):
+                job.confirm(outcome)
         finally:
             # Only where this task is ended from outside is anybody left to be told; the trip may go on.
-            for each in group:
-                each.refuse(message=UNSURE)
+            for job in group:
+                job.refuse(message=UNSURE)
 
     async def _serve_group(self, first: _Ticket) -> None:
         group = [first]

@@ -52,7 +52,7 @@ class Writers:
     def _least_busy(self) -> Iterator[Writer]:
         if asyncio.current_task() in self._inside:
             raise RuntimeError("a unit of work inside a unit of work may wait for itself")
-        writer = min(self._writers, key=lambda each: self._queued[each])
+        writer = min(self._writers, key=lambda candidate: self._queued[candidate])
         self._queued[writer] += 1
         try:
             yield writer

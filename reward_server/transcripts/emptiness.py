@@ -15,10 +15,10 @@ TURNS_TO_JUDGE_BY = 3
 
 def is_degenerate(transcript: Transcript) -> bool:
     """True if there is nothing of the agent's own in it."""
-    said = [words_alone(turn.agent) for turn in transcript.turns]
-    if len(said) < TURNS_TO_JUDGE_BY:
-        return not any(text.strip() or turn.valid_tools for text, turn in zip(said, transcript.turns, strict=True))
-    return all(text == said[0] for text in said) or all(empty_turns(transcript))
+    texts = [words_alone(turn.agent) for turn in transcript.turns]
+    if len(texts) < TURNS_TO_JUDGE_BY:
+        return not any(text.strip() or turn.valid_tools for text, turn in zip(texts, transcript.turns, strict=True))
+    return all(text == texts[0] for text in texts) or all(empty_turns(transcript))
 
 
 def empty_turns(transcript: Transcript) -> Iterator[bool]:

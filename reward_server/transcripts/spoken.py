@@ -41,7 +41,7 @@ def utterance(content: str) -> ParsedUtterance:
     text = said(content)
     if "<tool_call>" not in text:
         return ParsedUtterance(text)
-    calls = tuple(_call(found[1]) for found in list(_CALL.finditer(text))[:MOST_CALLS])
+    calls = tuple(_call(match[1]) for match in list(_CALL.finditer(text))[:MOST_CALLS])
     return ParsedUtterance(_CALL.sub("", text).strip(), calls)
 
 

@@ -38,19 +38,19 @@ def tool_results(calls: Sequence[ToolCall], tools: Sequence[Tool]) -> list[ToolR
 def _why(call: ToolCall, tools: Sequence[Tool]) -> str:
     tool = tool_of(call, tools)
     if tool is None:
-        known = _list(each.id for each in tools)
+        known = _list(known_tool.id for known_tool in tools)
         return f"There is no such tool; there are: {known}." if tools else "This scenario has no tools."
     if call.type is not None and call.type != tool.type:
         return f"This tool is of type {tool.type}, not {call.type}."
     if _is_unread(call.input):
         return f"The arguments are not a JSON object. {_shape(tool)}"
     try:
-        found = jsonschema.exceptions.best_match(
+        error = jsonschema.exceptions.best_match(
             jsonschema.Draft202012Validator(tool.input_schema).iter_errors(call.input)
         )
     except RecursionError:
         return TOO_DEEP
-    return TOO_DEEP if found is None else f"{_where(found)}{found.message}. {_shape(tool)}"
+    return TOO_DEEP if error is None else f"{_where(error)}{error.message}. {_shape(tool)}"
 
 
 def _is_unread(given: Mapping[str, Any]) -> bool:
@@ -58,8 +58,8 @@ def _is_unread(given: Mapping[str, Any]) -> bool:
     return given.keys() == {UNREADABLE} and not isinstance(given[UNREADABLE], dict)
 
 
-def _where(found: jsonschema.ValidationError) -> str:
-    path = ".".join(str(part) for part in found.absolute_path)
+def _where(error: jsonschema.ValidationError) -> str:
+    path = ".".join(str(part) for part in error.absolute_path)
     return f"{path}: " if path else ""
 
 

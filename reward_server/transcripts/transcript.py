@@ -111,8 +111,8 @@ class Transcript:
             return (self.opening or "") if role == "persona" else ""
         if not 1 <= turn <= len(self.turns):
             return ""
-        found = self.turns[turn - 1]
-        return found.agent if role == "agent" else found.persona or ""
+        of_turn = self.turns[turn - 1]
+        return of_turn.agent if role == "agent" else of_turn.persona or ""
 
 
 @dataclass(slots=True)
@@ -133,10 +133,10 @@ def _joined(parts: Sequence[str]) -> str | None:
 
 def _nobody(agent_role: Role, roles: Collection[str]) -> str:
     """Advice about messages of which none is the agent's."""
-    found = f"the roles are {', '.join(sorted(roles))}" if roles else "there are no messages"
-    said = f"The conversation has no message by the agent, whose role is `{agent_role}`: {found}."
+    roles_there = f"the roles are {', '.join(sorted(roles))}" if roles else "there are no messages"
+    told = f"The conversation has no message by the agent, whose role is `{agent_role}`: {roles_there}."
     other = next(iter(PARTIES.intersection(roles) - {agent_role}), None)
-    return said + (f" If the agent is the `{other}`, set `agent_role` to `{other}`." if other else "")
+    return told + (f" If the agent is the `{other}`, set `agent_role` to `{other}`." if other else "")
 
 
 # --- tool calls -----------------------------------------------------------------------------------
