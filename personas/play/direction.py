@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from personas.case.compiled import CompiledCase
+from personas.case.compiled import CompiledCase, CompiledTopic, later_id
 from personas.case.temperament import Temperament
 from personas.hearing.conversation import ConversationState, Party
 from personas.play.move import FIGURES, MoveKind, SpokenMove
@@ -18,7 +18,7 @@ from personas.reading.acts import Act
 from personas.text.sentences import sentences
 from personas.text.wording import normal, tokens
 
-__all__ = ["Character", "SaidLine", "StageDirection", "character_of", "direction_of"]
+__all__ = ["Answer", "Character", "SaidLine", "StageDirection", "character_of", "direction_of"]
 
 REQUIRED = FIGURES | {MoveKind.TELL, MoveKind.VOLUNTEER}
 """What earns or binds: the facts that are told now, and figures."""
@@ -39,6 +39,14 @@ SUGGESTED = frozenset(
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class Answer:
+    """What the persona says of itself, and a question that it answers."""
+
+    asked: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Character:
     """The persona as far as it is the same in every turn: a prompt can begin with it."""
 
@@ -48,7 +56,7 @@ class Character:
     """None where the name is something to find out."""
     scene: str
     """The name of the scenario; how the agent was briefed is the agent's own."""
-    life: tuple[str, ...]
+    life: tuple[Answer, ...]
     """What the persona may say of itself at any time, in the case's own words."""
 
 
@@ -85,7 +93,7 @@ class StageDirection:
 def character_of(case: CompiledCase, temperament: Temperament, scene: str) -> Character:
     """The fixed part of every direction of a case."""
     manner = f"{temperament.name}: {temperament.description}"
-    life = tuple(entry.says[0] for entry in case.own_background if not (entry.gate.requires or entry.repeats))
+    life = tuple(Answer(entry.examples[0], entry.says[0]) for entry in case.own_background if _always(case, entry))
     return Character(case.role, manner, None if _is_secret(case) else case.name, scene, life)
 
 
@@ -116,6 +124,11 @@ def direction_of(
         said=_in_turn(earlier, heard),
         line=reply.text,
     )
+
+
+def _always(case: CompiledCase, entry: CompiledTopic) -> bool:
+    """True if an entry of the background is an answer at any time in the conversation."""
+    return not (entry.gate.requires or entry.repeats or entry.ends or later_id(entry.id) in case.asides)
 
 
 def _words(case: CompiledCase, part: SpokenMove) -> str:

@@ -131,7 +131,7 @@ class LineGuard:
         return [
             *(line.text for line in direction.said),
             *(*direction.tell, *direction.may, *direction.told),
-            *(*character.life, character.role, character.scene, character.name or "", direction.line),
+            *(*_says(character), character.role, character.scene, character.name or "", direction.line),
             *(f"{figure:g}" for figure in figures if figure is not None),
         ]
 
@@ -188,8 +188,12 @@ class LineGuard:
     def _allowed(self, direction: StageDirection) -> list[str]:
         """What may be said, sentence by sentence."""
         own = (line.text for line in direction.said if line.by_persona)
-        lines = (*direction.tell, *direction.may, *direction.told, *self._character.life, direction.line, *own)
+        lines = (*direction.tell, *direction.may, *direction.told, *_says(self._character), direction.line, *own)
         return list(dict.fromkeys(sentence for line in lines for sentence in (*sentences(line), line)))
+
+
+def _says(character: Character) -> list[str]:
+    return [answer.says for answer in character.life]
 
 
 def _tells(line: str, said: Sequence[str], cosines: NDArray[np.float64]) -> bool:

@@ -129,8 +129,9 @@ def question_of(
 
 def _about(character: Character) -> str:
     name = "" if character.name is None else f" Your name is {character.name}."
-    life = "".join(f"\n- {line}" for line in character.life)
-    about = f"ABOUT YOU, to be used where it is asked for:{life}" if life else ""
+    pairs = ((json.dumps(each.asked, ensure_ascii=False), each.says) for each in character.life)
+    life = "".join(f"\n- {asked} {json.dumps(says, ensure_ascii=False)}" for asked, says in pairs)
+    about = f"ABOUT YOU, questions and what you say to them, in these words or your own:{life}" if life else ""
     return f"The character is a {character.role} in: {character.scene}.{name} Manner: {character.manner}\n{about}"
 
 

@@ -1,4 +1,4 @@
-"""The score of a turn is begun in the thread job of the persona's answer, or in one of its own where that is worded.
+"""The score of a turn is begun in the thread job of the persona's answer, or in one of its own where that is voiced.
 
 The one job saves a hand-over and must change nothing else: not the answer, not the reward, and not what a failure is
 called.

@@ -191,7 +191,9 @@ def test_the_direction_holds_what_is_told_and_nothing_of_any_other_fact() -> Non
     assert MoveKind.TELL in direction.does
     assert [line.text for line in direction.said] == [scene.play.opening, TABLETS]
     character = scene.character
-    known = " ".join([*direction.tell, *direction.may, *direction.told, *character.life, character.manner])
+    known = " ".join(
+        [*direction.tell, *direction.may, *direction.told, *(each.says for each in character.life), character.manner]
+    )
     unsaid = [topic for topic in scene.play.case.topics if topic.id not in scene.reply.state.said]
     assert len(unsaid) > 4
     assert not any(wording in known for topic in unsaid for wording in topic.says)

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from personas.play.direction import Character, SaidLine, StageDirection
+from personas.play.direction import Answer, Character, SaidLine, StageDirection
 from personas.play.line_guard import Objection
 from personas.play.move import MoveKind
 from reward_server.errors import BudgetExhausted, LabsError, PersonaFailed, StoreUnavailable
@@ -18,7 +18,9 @@ from reward_server.voice.prompt import DOES, HINTS, Utterance, question_of
 from reward_server.voice.speaker import ASKED_AT_MOST, Speaker
 from tests.judges.asked_model import AskedModel, Reply
 
-CHARACTER = Character("tenant", "Guarded: Keeps things private.", "Ada", "The leaking roof", ("I have a cat.",))
+CHARACTER = Character(
+    "tenant", "Guarded: Keeps things private.", "Ada", "The leaking roof", (Answer("Any pets?", "I have a cat."),)
+)
 OPENING, HEARD, LINE = "Hello, my roof leaks.", "Where is it?", "It drips in here, in the kitchen."
 WORDS = "In here it drips."
 
@@ -95,7 +97,7 @@ def test_the_fixed_part_is_the_same_in_every_turn_and_holds_nothing_that_was_sai
     first, second = question(a_direction()), question(a_direction("And when?", tell=("Last week.",)))
     assert first.system == second.system
     assert HEARD not in first.system
-    for part in ("tenant", "Guarded", "Ada", "The leaking roof", "I have a cat."):
+    for part in ("tenant", "Guarded", "Ada", "The leaking roof", "Any pets?", "I have a cat."):
         assert part in first.system
 
 
