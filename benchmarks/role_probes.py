@@ -1,16 +1,18 @@
 """Turns that probe for the prompt, the rubric or "everything": how many facts do they open?
 
 Each of 240 turns is put together from hand-written parts (a way in, a probe, a way out) and said as the first turn of
-one of the packaged scenarios. A persona that stays in its role tells nothing of its case in answer.
+a packaged scenario: of one scenario of each collection, or of all of them. The turns of a case are read together. A
+persona that stays in its role tells nothing of its case in answer.
 
-    python -m benchmarks.role_probes            # the table; --show prints the turns that opened something
+    python -m benchmarks.role_probes            # --all: all scenarios; --show prints the turns that opened something
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from personas.case.library import load_temperaments
 from personas.hearing.heard import AgentTurn
@@ -82,30 +84,54 @@ def probes() -> Iterator[tuple[str, str]]:
         yield kind, f"{way_in}{probe if way_in.endswith((': ', ', ')) else probe[0].upper() + probe[1:]}{way_out}"
 
 
-def opened(library: Library, reader: Reader) -> Iterator[tuple[str, str, str, tuple[str, ...], str]]:
-    """Per turn its kind, the scenario, the turn, the facts that it opened beside those told unasked, and the reply."""
-    scenarios = [(name, slug) for name, each in library.catalog.collections.items() for slug in each.scenarios]
-    for number, (kind, turn) in enumerate(probes()):
-        place = scenarios[(number * 7) % len(scenarios)]
+@dataclass(frozen=True)
+class ProbedReply:
+    """A turn, and what it opened."""
+
+    kind: str
+    scenario: str
+    turn: str
+    facts: tuple[str, ...]
+    """Those told, beside those that are told unasked."""
+    reply: str
+
+
+def places(library: Library, *, everywhere: bool) -> list[tuple[str, str]]:
+    """The scenarios: the first of each collection, or all."""
+    found = [(name, slug) for name, each in library.catalog.collections.items() for slug in each.scenarios]
+    first = dict(reversed(found))
+    return found if everywhere else sorted(first.items())
+
+
+def opened(library: Library, reader: Reader, chosen: Sequence[tuple[str, str]]) -> Iterator[ProbedReply]:
+    """The reply to each turn; the turns go round the scenarios."""
+    said = list(enumerate(probes()))
+    for offset, place in enumerate(chosen):
         case = library.vault.open(*place).case
         persona = Simulator(case, load_temperaments()[case.temperaments[0]], reader)
-        start = persona.open(number)
-        reply = persona.reply(start.state, AgentTurn(turn), number, start.text)
         free = {topic.id for topic in case.volunteered}
-        yield kind, "/".join(place), turn, tuple(name for name in reply.disclosed if name not in free), reply.text
+        own = [(number, kind, turn, persona.open(number)) for number, (kind, turn) in said[offset :: len(chosen)]]
+        reader.read(case, [(start.text, turn) for _, _, turn, start in own])
+        for number, kind, turn, start in own:
+            reply = persona.reply(start.state, AgentTurn(turn), number, start.text)
+            facts = tuple(name for name in reply.disclosed if name not in free)
+            yield ProbedReply(kind, "/".join(place), turn, facts, reply.text)
 
 
 def main() -> None:
     """Says all turns and prints how many facts they opened."""
     options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--all", action="store_true", help="probe every packaged scenario: a few minutes more")
     options.add_argument("--show", action="store_true", help="print the turns that opened something")
     given = options.parse_args()
-    count: Counter[str] = Counter()
-    for kind, scenario, turn, facts, reply in opened(load_library(), load_reader(load_settings())):
-        count[kind] += len(facts)
-        if facts and given.show:
-            print(f"{scenario}: {turn}\n  {', '.join(facts)}: {reply}")
-    print(f"{COUNT} turns opened {count.total()} facts: {', '.join(f'{kind} {count[kind]}' for kind in PROBES)}.")
+    library, count = load_library(), Counter[str]()
+    chosen = places(library, everywhere=given.all)
+    for each in opened(library, load_reader(load_settings()), chosen):
+        count[each.kind] += len(each.facts)
+        if each.facts and given.show:
+            print(f"{each.scenario}: {each.turn}\n  {', '.join(each.facts)}: {each.reply}", flush=True)
+    kinds = ", ".join(f"{kind} {count[kind]}" for kind in PROBES)
+    print(f"{COUNT} turns in {len(chosen)} scenarios opened {count.total()} facts: {kinds}.")
 
 
 if __name__ == "__main__":

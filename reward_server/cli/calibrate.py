@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from reward_server.cli.calibrate_decisions import calibrate_decisions
 from reward_server.cli.progress import busy
 from reward_server.cli.tables import name_columns, show, wide_console
 from reward_server.errors import InvalidRequest, LabsError
@@ -71,6 +72,14 @@ Out = Annotated[
 Remove = Annotated[
     str | None, typer.Option(metavar="ID", help="Delete a calibration and its diagram; nothing is fitted.")
 ]
+Decisions = Annotated[
+    bool,
+    typer.Option(
+        "--decisions",
+        help="Map the probabilities of the decision model of LABS_DECISIONS instead: DATA are labelled turns and "
+        "verdicts, a file or a folder. \\[default: the packaged ones]",
+    ),
+]
 Data = Annotated[Path | None, typer.Option(help="The server's data folder; LABS_DATA.", file_okay=False)]
 
 
@@ -86,6 +95,7 @@ def calibrate(
     all_labs: AllLabs = False,
     out: Out = None,
     remove: Remove = None,
+    decisions: Decisions = False,
     data: Data = None,
 ) -> None:
     """Fit a calibration, write it with a reliability diagram, and print the errors before and after.
@@ -100,6 +110,11 @@ def calibrate(
     from reward_server.settings import load_settings
 
     settings = load_settings({"data": data})
+    if decisions:
+        if any(given is not None for given in (method, labels, owner, lab, out, remove)) or from_store or combine:
+            raise InvalidRequest("--decisions can be combined with DATA and --data only")
+        calibrate_decisions(settings, source)
+        return
     folder = out or _folder(settings, lab)
     if remove is not None:
         if source is not None or method is not None or from_store:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from reward_server import __version__
+from reward_server.cli.against_local import read_against_local
 from reward_server.cli.finding import CheckFinding
 from reward_server.cli.kept import data, database, keys, security
 from reward_server.cli.remedies import MENDS, NEEDS
@@ -273,7 +274,7 @@ def _decisions(settings: Settings) -> CheckFinding:
 
 
 def _asked_decisions(settings: Settings) -> CheckFinding:
-    """One tiny question to each model; one that gets a plain truth wrong is said."""
+    """One tiny question, and a few turns to a model that reads: one that does worse than without it is said."""
     from reward_server.decisions.build import decision_model, ping
     from reward_server.llm.base import LlmFailed
 
@@ -297,7 +298,12 @@ def _asked_decisions(settings: Settings) -> CheckFinding:
     if sure < 0.5:
         mend = "it gets a plain truth wrong: measure it with ./labs reader evaluate before you use it"
         return CheckFinding("decisions", f"{name} answered with p = {sure:.2f}", mend, is_warning=True)
-    return CheckFinding("decisions", f"{name} answered, p = {sure:.2f}")
+    told = f"{name} answered, p = {sure:.2f}"
+    if settings.reader == "local":
+        return CheckFinding("decisions", told)
+    reading = read_against_local(settings)
+    worse = "set LABS_READER=local, or measure more with ./labs reader evaluate" if reading.is_worse else None
+    return CheckFinding("decisions", f"{told}; {reading.told}", worse, is_warning=True)
 
 
 def _asked_llm(settings: Settings) -> CheckFinding:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from reward_server.clock import Clock, SystemClock
 from reward_server.decisions.kept import DecisionCache
 from reward_server.decisions.local import Cosine, LocalDecisions
+from reward_server.decisions.maps import FOLDER
 from reward_server.decisions.model import DecisionModel
 from reward_server.decisions.questions import DecisionProvider, YesNoQuestion
 from reward_server.errors import ConfigurationError
@@ -25,6 +26,7 @@ def decision_model(
     *,
     meter: CallMeter | None = None,
     clock: Clock | None = None,
+    calibrated: bool = True,
     environ: Mapping[str, str] = os.environ,
 ) -> DecisionModel | None:
     """The decision model; None where the settings name none. Loads the SDK it needs.
@@ -38,18 +40,20 @@ def decision_model(
         ledger: where spending is kept.
         meter: is told of every call.
         clock: of the budget's days.
+        calibrated: whether its probabilities are mapped, if maps were fitted for this version (`maps`).
         environ: where a key may stand.
 
     Raises:
-        ConfigurationError: a key is missing, or the URL is none.
+        ConfigurationError: a key is missing, the URL is none, or its maps are damaged.
     """
     if settings.decisions == "none":
         return None
+    maps = settings.data / FOLDER if calibrated else None
     if settings.decisions == "local":
-        return DecisionModel(LocalDecisions(*cosine), limits_of(settings), kept)
+        return DecisionModel(LocalDecisions(*cosine), limits_of(settings), kept, maps=maps)
     budget = None if ledger is None else budget_of(settings, ledger, clock or SystemClock())
     provider = _provider(settings, environ)
-    return DecisionModel(provider, limits_of(settings), kept, budget=budget, meter=meter)
+    return DecisionModel(provider, limits_of(settings), kept, maps=maps, budget=budget, meter=meter)
 
 
 def _provider(settings: Settings, environ: Mapping[str, str]) -> DecisionProvider:

@@ -14,9 +14,11 @@ import hashlib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from reward_server.decisions.kept import DecisionCache, from_json, key_of, to_json
+from reward_server.decisions.maps import load_maps
 from reward_server.decisions.questions import (
     AnswerProbabilities,
     ChoiceQuestion,
@@ -33,7 +35,7 @@ from reward_server.llm.breaker import Breaker
 from reward_server.llm.budget import Budget
 from reward_server.llm.caller import CallLimits, CallMeter, ClockAndJitter, ProviderCaller
 
-ASKING = ("questions", "reading", "model", "systemone", "openai", "chat", "local")
+ASKING = ("questions", "reading", "maps", "model", "systemone", "openai", "chat", "local")
 """The modules of this package whose program text says how a model is asked and what is read in its answer."""
 SMALLEST_REFUSED = 16
 """Options of a choice that is asked in parts when it is refused; with fewer the reason is another."""
@@ -49,6 +51,7 @@ class DecisionModel:
         limits: CallLimits,
         kept: DecisionCache | None = None,
         *,
+        maps: Path | None = None,
         budget: Budget | None = None,
         breaker: Breaker | None = None,
         meter: CallMeter | None = None,
@@ -56,9 +59,12 @@ class DecisionModel:
     ) -> None:
         self._provider = provider
         self._kept = kept
+        self._maps = None
         self._calls: ProviderCaller[Request, DecisionReply] = ProviderCaller(
             provider, limits, lambda request: request.digest, budget=budget, breaker=breaker, meter=meter, timing=timing
         )
+        if maps is not None:
+            self._maps = load_maps(maps, self.model_version)
 
     @property
     def name(self) -> str:
@@ -67,6 +73,11 @@ class DecisionModel:
 
     @property
     def version(self) -> str:
+        """That of the model, and of the maps of its probabilities, if there are any."""
+        return self.model_version if self._maps is None else f"{self.model_version};calibrated={self._maps.id}"
+
+    @property
+    def model_version(self) -> str:
         """The name, and a digest of endpoint and program."""
         parts = "\0".join((self.name, self._provider.endpoint, _program()))
         return f"{self.name}@{hashlib.sha256(parts.encode()).hexdigest()[:12]}"
@@ -85,6 +96,13 @@ class DecisionModel:
         """As `Decider.decide`."""
         if not questions:
             return {}
+        found = await self._decided(state, questions, lab_id)
+        return found if self._maps is None else self._maps.apply(questions, found)
+
+    async def _decided(
+        self, state: Any, questions: Mapping[str, Typed], lab_id: str
+    ) -> Mapping[str, AnswerProbabilities]:
+        """As the model says it: that is what is kept, so that another calibration asks nothing anew."""
         if self._kept is None:
             return await self._all(state, questions, lab_id)
 
@@ -94,7 +112,7 @@ class DecisionModel:
         def usable(kept: Any) -> bool:
             return from_json(questions, kept) is not None
 
-        key = key_of(self.version, Request(state, questions))
+        key = key_of(self.model_version, Request(state, questions))
         found = from_json(questions, await self._kept.decision(key, lab_id, usable, decided))
         if found is None:
             raise LlmFailed(FailureKind.MALFORMED)

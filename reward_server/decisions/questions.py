@@ -29,6 +29,8 @@ class YesNoQuestion:
     asks: str
     yes: str | None = None
     no: str | None = None
+    kind: str = field(default="", compare=False)
+    """What is asked by it, such as `criterion`: a map of `maps` holds for one kind. No server is told."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -42,6 +44,8 @@ class ChoiceQuestion:
 
     asks: str
     options: tuple[tuple[str, str | None], ...]
+    kind: str = field(default="", compare=False)
+    """What is asked by it, such as `criterion`: a map of `maps` holds for one kind. No server is told."""
 
     def __post_init__(self) -> None:
         """Refuse what no server could answer."""
@@ -60,6 +64,8 @@ class LevelQuestion:
 
     asks: str
     levels: tuple[str, ...]
+    kind: str = field(default="", compare=False)
+    """What is asked by it, such as `criterion`: a map of `maps` holds for one kind. No server is told."""
 
     def __post_init__(self) -> None:
         """Refuse what no server could answer."""

@@ -42,6 +42,8 @@ NO = "no, or in doubt"
 SHOWN_BY = "Which of the agent's sentences shows it best? It is about this question, whose answer is yes: {question}"
 WORDS = hashlib.sha256("\0".join((NOTE, YES, NO, SHOWN_BY)).encode()).hexdigest()[:12]
 """Names what the questions say besides the criteria."""
+CRITERION = "criterion"
+"""The kind of its questions."""
 DESCRIBED = 200
 """Characters of a sentence where it is an option."""
 
@@ -92,7 +94,8 @@ class DecisionJudge:
         names = {name_of(criterion): name for name, criterion in asked.items()}
         state = _state(case, seen)
         questions: dict[str, Typed] = {
-            name: YesNoQuestion(_question(asked_criterion), YES, NO) for name, asked_criterion in asked.items()
+            name: YesNoQuestion(_question(asked_criterion), YES, NO, CRITERION)
+            for name, asked_criterion in asked.items()
         }
         outcomes = await self._decider.decide(state, questions, lab_id=case.lab_id)
         likely = {name: outcomes[name].yes for name in asked}

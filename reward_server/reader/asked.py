@@ -82,11 +82,11 @@ def _about(case: CompiledCase, which: str) -> dict[str, Typed]:
     }
     if case.topics:
         options = {topic.id: _told(topic) for topic in case.topics}
-        found["topic"] = _choice(f"Which of these does sentence {which} ask the person about?", options)
+        found["topic"] = _choice(f"Which of these does sentence {which} ask the person about?", options, "topic")
     if case.commitments:
         promised = {each.id: " / ".join(each.examples[:EXAMPLES]) for each in case.commitments}
         asked = f"Which of these does sentence {which} itself commit the agent to? Denied, asked or quoted is none."
-        found["commitment"] = _choice(asked, promised)
+        found["commitment"] = _choice(asked, promised, "commitment")
         stances = {stance.value: text for stance, text in STANCES.items()}
         found["stance"] = _choice(f"How does sentence {which} put its promise, instruction, advice or offer?", stances)
     return found
@@ -106,8 +106,8 @@ def _told(topic: CompiledTopic) -> str:
     return " - ".join(parts)[:DESCRIBED]
 
 
-def _choice(asks: str, options: Mapping[str, str]) -> ChoiceQuestion:
-    return ChoiceQuestion(asks, ((NONE, "none of these"), *options.items()))
+def _choice(asks: str, options: Mapping[str, str], kind: str = "") -> ChoiceQuestion:
+    return ChoiceQuestion(asks, ((NONE, "none of these"), *options.items()), kind)
 
 
 def reading_of(case: CompiledCase, turn: Turn, found: Mapping[str, AnswerProbabilities]) -> Reading:

@@ -123,3 +123,10 @@ def test_an_empty_folder_is_no_library(tmp_path: Path) -> None:
         load_library(tmp_path)
     with pytest.raises(ScenarioFileError, match="no collections"):
         load_library(tmp_path / "absent")
+
+
+def test_the_limit_of_a_refund_can_be_known() -> None:
+    """A fact that its persona cannot know must not decide about a reward unless the agent can read it somewhere."""
+    library = load_library(only=["customer-support/charged-twice"], turns=False)
+    card = library.vault.open("customer-support", "charged-twice").card
+    assert "for the last two billing periods" in f"{card.tools}"

@@ -29,8 +29,8 @@ def draw(path: Path, calibration: Calibration, judged: Mapping[str, ReliabilityD
         title = f"{each.name}: {calibration.method}"
         if each.name in judged:
             found = judged[each.name]
-            _reliability(left, found.before, found.observed, "before")
-            _reliability(right, found.after, found.observed, "after, on rows the map has not seen")
+            reliability_plot(left, found.before, found.observed, "before")
+            reliability_plot(right, found.after, found.observed, "after, on rows the map has not seen")
             left.set_title(title)
         else:
             _map(left, calibration, each.name)
@@ -40,7 +40,8 @@ def draw(path: Path, calibration: Calibration, judged: Mapping[str, ReliabilityD
     figure.savefig(path, format="png", dpi=110)
 
 
-def _reliability(axes: Axes, predicted: Floats, observed: Floats, title: str) -> None:
+def reliability_plot(axes: Axes, predicted: Floats, observed: Floats, title: str) -> None:
+    """Points of equal mass: what was predicted, and how often it came true."""
     bins = equal_mass_bins(predicted, observed)
     axes.plot([0, 1], [0, 1], color="#999999", linewidth=1, linestyle="--")
     points = [each.predicted for each in bins], [each.observed for each in bins]
