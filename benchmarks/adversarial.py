@@ -19,6 +19,7 @@ from benchmarks.attacks import ATTACKS, FAMILIES, Attack
 from benchmarks.plays import Base, all_scenarios, bases, request_of
 from benchmarks.report import Table, environment, write
 from reward_server.scoring.config import RewardConfig, read_config
+from reward_server.scoring.disclosure import FULL_DISCLOSURE
 from reward_server.scoring.scored import or_raise
 from reward_server.scoring.scorer import Scorer
 from reward_server.server.engine import ExtraJudges, build_scorer, load_matcher, load_reader, reward_model_service
@@ -112,7 +113,9 @@ def main() -> None:
     if active() is not None:
         judged |= {"reward model": composite("weighted_sum", "reward_model")}
     with ThreadPoolExecutor(1) as threads:
-        scorer = build_scorer(library, matcher, reader, threads, ExtraJudges(reward_model=active))
+        scorer = build_scorer(
+            library, matcher, reader, threads, disclosure=FULL_DISCLOSURE, guests=ExtraJudges(reward_model=active)
+        )
         made = {n: asyncio.run(_measured(scorer, c, found, max(1, arguments.each))) for n, c in judged.items()}
     for name, each in made.items():
         print(f"\n{name}", *paid(each)[:40], sep="\n")

@@ -28,8 +28,8 @@ from typing import Any
 from benchmarks.report import environment, write
 from personas.case.library import load_temperaments
 from reward_server.exam.play import Play, play
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import or_raise
-from reward_server.scoring.scorer import ScoreRequest
 from reward_server.server.engine import OfflineEngine, load_scenarios, offline_engine
 from reward_server.settings import load_settings
 from scenarios.exam import ExamTurn, ScriptedAgent

@@ -23,8 +23,10 @@ from personas.reading.reader import LocalReader
 from reward_server.encoders.encoder import EncoderMatcher
 from reward_server.encoders.loading import load_encoder
 from reward_server.reader.encoder import artefact_bytes, load_reader_encoder
+from reward_server.scoring.disclosure import FULL_DISCLOSURE
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import Scored
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.scorer import Scorer
 from reward_server.server.engine import build_scorer
 from reward_server.transcripts.transcript import Transcript
 from scenarios.library import Library, load_library
@@ -73,7 +75,7 @@ def main() -> None:
         ["", "conversations per CPU-second", "sentences encoded", "encoder's share of CPU"],
     )
     with ThreadPoolExecutor(1) as threads:
-        scorer = build_scorer(library, matcher, reader, threads)
+        scorer = build_scorer(library, matcher, reader, threads, disclosure=FULL_DISCLOSURE)
         requests = [request(library, conversation) for conversation in conversations]
         for case in ("fresh", "seen"):
             encoder.cpu_s, encoder.texts = 0.0, 0

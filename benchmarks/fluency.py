@@ -27,8 +27,8 @@ from personas.text.sentences import sentences
 from reward_server.fitting.reader.corruptions import Corruptor
 from reward_server.fitting.reader.dataset import packaged_turns
 from reward_server.reader.build import packaged_fluency
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import or_raise
-from reward_server.scoring.scorer import ScoreRequest
 from reward_server.server.engine import OfflineEngine, load_scenarios, offline_engine
 from reward_server.settings import load_settings
 from scenarios.library import Library

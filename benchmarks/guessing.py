@@ -16,8 +16,8 @@ from statistics import fmean
 from personas.case.library import load_temperaments
 from personas.text.questions import QuestionForm, form_of
 from reward_server.exam.play import play
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import or_raise
-from reward_server.scoring.scorer import ScoreRequest
 from reward_server.server.engine import OfflineEngine, load_scenarios, offline_engine
 from reward_server.settings import load_settings
 from scenarios.exam import ExamTurn, ScriptedAgent

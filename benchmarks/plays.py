@@ -11,7 +11,8 @@ from personas.hearing.heard import AgentTurn
 from personas.play.simulator import Simulator
 from personas.reading.reader import Reader
 from reward_server.scoring.config import RewardConfig
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.request import ScoreRequest
+from reward_server.scoring.scorer import Scorer
 from reward_server.transcripts.transcript import valid_tool_ids
 from scenarios.library import Library, SealedScenario
 from scenarios.schema import NaturalAgents, ScriptStep

@@ -20,6 +20,7 @@ REMOVED: Mapping[str, str] = {
     "LABS_MAX_CONNECTIONS_PER_ADDRESS": "2 for each of LABS_MAX_CONCURRENCY",
     "LABS_MAX_FILE_MB": "a file may have 256 MB",
     "LABS_MAX_STORED_FILES_MB": "a lab may keep 2 GB of files; ./labs tenants limit --storage-mb sets less",
+    "LABS_PERSONA_WORDING": "set LABS_PERSONA_VOICE=llm",
     "LABS_READER_MODEL": "LABS_DECISIONS_MODEL is asked by reader and judges",
     "LABS_REDIS_DEADLINE_S": "add it to LABS_REDIS_URL: ?socket_timeout=1&socket_connect_timeout=1",
     "LABS_TRAINING_DEADLINE_S": "an attempt has 6 hours",

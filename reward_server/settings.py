@@ -125,9 +125,21 @@ class Settings(BaseSettings):
         pattern=r"^\d+(\.\d+)?/\d+(\.\d+)?$",
         description="Prices of input and output, USD per million tokens, such as 3/15; default: list prices.",
     )
-    persona_wording: Literal["templates", "llm"] = Field(
-        default="templates", description="Who words what a persona says; facts are always picked by the engine."
+    persona_voice: Literal["local", "llm"] = Field(
+        default="local",
+        description="Who words what a persona says: the engine, or a language model under the engine's guard.",
     )
+    voice_failure: Literal["local", "fail"] = Field(
+        default="local", description="A line that the voice's model did not give: the engine's own, or an error."
+    )
+    voice_provider: Literal["anthropic", "openai", "vllm"] = Field(
+        default="vllm", description="Who is asked for lines if LABS_VOICE_MODEL is set."
+    )
+    voice_model: str | None = Field(
+        default=None, min_length=1, description="Model of the voice; default: that of LABS_LLM_MODEL."
+    )
+    voice_base_url: str | None = Field(default=None, min_length=1, description="URL of that model's provider.")
+    voice_api_key: SecretStr | None = Field(default=None, description="Key of that provider.")
 
     judge_plugins: str = Field(
         default="", max_length=2000, description="Judge plug-ins to load: names of entry points, comma-separated."
@@ -289,8 +301,7 @@ class Settings(BaseSettings):
         if self.llm_provider != "none" and self.llm_model is None:
             raise ValueError(f"llm_model: must name a model of {self.llm_provider}")
         self._decisions_fit()
-        if self.llm_provider == "none" and self.persona_wording == "llm":
-            raise ValueError("llm_provider: must be set if LABS_PERSONA_WORDING is llm")
+        self._voice_fits()
         if self.llm_provider == "vllm" and self.llm_base_url is None:
             raise ValueError("llm_base_url: must be given for vllm, such as http://127.0.0.1:8000/v1")
         if len({self.jwt_issuer is None, self.jwt_audience is None, self.jwt_key is None}) > 1:
@@ -306,6 +317,26 @@ class Settings(BaseSettings):
         from reward_server.prices import is_listed
 
         return is_listed(self.llm_provider, self.llm_model, self.llm_base_url)
+
+    def _voice_fits(self) -> None:
+        if self.persona_voice == "local":
+            return
+        if self.voice_model is None and self.llm_provider == "none":
+            raise ValueError("voice_model: must name a model if LABS_PERSONA_VOICE is llm; or set LABS_LLM_PROVIDER")
+        if self.voice_model is not None and self.voice_provider == "vllm" and self.voice_base_url is None:
+            raise ValueError("voice_base_url: must be given for vllm, such as http://127.0.0.1:8000/v1")
+
+    @property
+    def for_voice(self) -> Settings:
+        """The same with the voice's own model in place of the judges'."""
+        return self.model_copy(
+            update={
+                "llm_provider": self.voice_provider,
+                "llm_model": self.voice_model,
+                "llm_base_url": self.voice_base_url,
+                "llm_api_key": self.voice_api_key,
+            }
+        )
 
     def _decisions_fit(self) -> None:
         wanted = [(name, value) for name, value in (("READER", self.reader), ("JUDGES", self.judges)) if value != "llm"]

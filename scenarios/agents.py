@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from scenarios.rules import Remark, call_problem
+from scenarios.rules import NodeFinding, call_problem, in_file
 from scenarios.schema import AgentsFile, AuthorsScripts, Breach, NaturalAgents, ScenarioCard
-from scenarios.yamlfile import Document, FileFinding, ScenarioFileError, read_document, validated
+from scenarios.yamlfile import Document, ScenarioFileError, read_document, validated
 
 SUFFIX = ".agents.yaml"
 SCRIPTS = ("excellent", "ok", "poor")
@@ -32,7 +32,7 @@ def load_agents(path: Path, card: ScenarioCard, name: str | None = None) -> Natu
     if not isinstance(file, AgentsFile):
         return None
     agents = NaturalAgents(excellent=file.excellent, ok=file.ok, poor=file.poor)
-    findings: list[FileFinding] = [document.finding(each.loc, each.message) for each in _remarks(agents, card)]
+    findings = in_file(document, _findings(agents, card))
     if findings:
         raise ScenarioFileError(findings)
     return agents
@@ -53,14 +53,16 @@ def _read(document: Document) -> AgentsFile | AuthorsScripts:
     return validated(document, AuthorsScripts) if alone else validated(document, AgentsFile)
 
 
-def _remarks(agents: NaturalAgents, card: ScenarioCard) -> Iterator[Remark]:
+def _findings(agents: NaturalAgents, card: ScenarioCard) -> Iterator[NodeFinding]:
     tools = {tool.id: tool for tool in card.tools}
     for script in SCRIPTS:
         steps = getattr(agents, script)
         if len(steps) > card.max_turns:
-            yield Remark((script,), f"{len(steps)} steps do not fit into {card.max_turns} turns: shorten the script")
+            yield NodeFinding(
+                (script,), f"{len(steps)} steps do not fit into {card.max_turns} turns: shorten the script"
+            )
         for i, step in enumerate(steps):
             for j, call in enumerate(step.tools):
                 problem = call_problem(call, tools)
                 if problem:
-                    yield Remark((script, i, "tools", j), problem)
+                    yield NodeFinding((script, i, "tools", j), problem)

@@ -20,10 +20,10 @@ from personas.case.compiled import merged_topics
 from personas.case.private import PrivateModel
 from personas.case.schema import Background, Denial, Fact, PersonaCase, Tier, Topic, named_in
 from personas.text.wording import grams, normal
-from scenarios.rules import Remark
+from scenarios.rules import NodeFinding, in_file
 from scenarios.schema import ScenarioSecrets
 from scenarios.whole import with_groups
-from scenarios.yamlfile import Document, FileFinding, ScenarioFileError, load, read_document, validated
+from scenarios.yamlfile import Document, ScenarioFileError, load, read_document, validated
 
 SUFFIX = ".background.yaml"
 OF_COLLECTION = "collection.background.yaml"
@@ -61,9 +61,7 @@ def load_background(
     document = document if change is None else change(document)
     document.data = with_groups(document.data, BackgroundFile, secrets.fact_groups)
     file = validated(document, BackgroundFile)
-    findings: list[FileFinding] = [
-        document.finding(each.loc, each.message) for each in _remarks(file.background, secrets.persona, topics)
-    ]
+    findings = in_file(document, _findings(file.background, secrets.persona, topics))
     if findings:
         raise ScenarioFileError(findings)
     return file.background
@@ -106,7 +104,7 @@ def fitting(
     found: list[Background] = []
     for entry in (_told_now(entry, held) for entry in common):
         # Of two of one id, the second is for the cases that the first does not suit.
-        if entry.id not in taken and not any(_remarks((entry,), case, topics)):
+        if entry.id not in taken and not any(_findings((entry,), case, topics)):
             taken.add(entry.id)
             found.append(entry)
     return tuple(found)
@@ -128,7 +126,7 @@ def _twice(name: str) -> str:
     return f"the id `{name}` is used twice: choose another"
 
 
-def _remarks(entries: tuple[Background, ...], case: PersonaCase, topics: Mapping[str, Topic]) -> Iterator[Remark]:
+def _findings(entries: tuple[Background, ...], case: PersonaCase, topics: Mapping[str, Topic]) -> Iterator[NodeFinding]:
     held: tuple[Fact | Denial, ...] = (*case.facts, *case.denials)
     items = {item.id: item for item in held}
     asked = {normal(ask): name for name, texts in merged_topics(case, topics).items() for ask in texts.asks}
@@ -137,14 +135,14 @@ def _remarks(entries: tuple[Background, ...], case: PersonaCase, topics: Mapping
     for i, entry in enumerate(entries):
         place = ("background", i)
         if count[entry.id] > 1:
-            yield Remark((*place, "id"), _twice(entry.id))
+            yield NodeFinding((*place, "id"), _twice(entry.id))
         for where, needs in (("after", entry.after), ("later", entry.later.after if entry.later else ())):
             for name in named_in(needs):
                 if name not in items:
-                    yield Remark((*place, where), f"there is no fact or denial `{name}`: correct the id")
+                    yield NodeFinding((*place, where), f"there is no fact or denial `{name}`: correct the id")
         for j, ask in enumerate(entry.asks):
             if owner := asked.get(normal(ask)):
-                yield Remark((*place, "asks", j), f"`{owner}` has this example question: remove it here")
+                yield NodeFinding((*place, "asks", j), f"`{owner}` has this example question: remove it here")
         known = {need for need in entry.after if isinstance(need, str)}
         yield from _repeated(secrets, known, entry.says, (*place, "says"))
         if entry.later:
@@ -154,13 +152,13 @@ def _remarks(entries: tuple[Background, ...], case: PersonaCase, topics: Mapping
 
 def _repeated(
     secrets: Mapping[str, Fact | Denial], known: Container[str], says: Sequence[str], place: tuple[str | int, ...]
-) -> Iterator[Remark]:
+) -> Iterator[NodeFinding]:
     """The places where answers give away what does not have to be said before them."""
     for j, line in enumerate(says):
         for name, item in secrets.items():
             if name not in known and _repeats(line, item):
                 told = f"repeats `{name}`: say it in other words, or name `{name}` in `after`"
-                yield Remark((*place, j), told)
+                yield NodeFinding((*place, j), told)
 
 
 def _is_volunteered(item: Fact | Denial) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -188,6 +188,8 @@ class Library:
     catalog: Catalog
     vault: Vault
     digest: str
+    warnings: tuple[FileFinding, ...] = ()
+    """What the authors of these files should look at."""
 
     def of_one_server(self) -> Library:
         """The same for a server of its own, beside which labs bring theirs."""
@@ -205,27 +207,27 @@ def load_library(root: Path | None = None, only: Iterable[str] | None = None, *,
         only: collections (`tutoring`) or scenarios (`tutoring/fractions`).
         turns: whether labelled turns lend their sentences to the cases.
     """
-    library, findings = load_sound(root, only, turns=turns)
-    if findings:
-        raise ScenarioFileError(findings)
+    library, errors = load_sound(root, only, turns=turns)
+    if errors:
+        raise ScenarioFileError(errors)
     return library
 
 
 def load_sound(
     root: Path | None = None, only: Iterable[str] | None = None, *, turns: bool = True
 ) -> tuple[Library, list[FileFinding]]:
-    """As `load_library`, for authors: leaves out what is broken and says what is wrong with it."""
+    """As `load_library`, for authors: leaves out what is broken and says what is wrong with it (the errors)."""
     root = root or COLLECTIONS
-    findings: list[FileFinding] = []
+    errors: list[FileFinding] = []
     collections: dict[str, LoadedCollection] = {}
     for slug, scenarios in _wanted(root, only).items():
         loaded, found = load_collection(root / slug, scenarios)
-        findings += found
+        errors += found
         if loaded:
             collections[slug] = loaded
-    if not collections and not findings:
-        findings.append(FileFinding(str(root), 1, "no collections here: add a folder with a `collection.yaml`"))
-    return _assemble(root, collections, turns=turns), findings
+    if not collections and not errors:
+        errors.append(FileFinding(str(root), 1, "no collections here: add a folder with a `collection.yaml`"))
+    return _assemble(root, collections, turns=turns), errors
 
 
 def _wanted(root: Path, only: Iterable[str] | None) -> dict[str, list[str] | None]:
@@ -277,6 +279,8 @@ def _assemble(root: Path, collections: Mapping[str, LoadedCollection], *, turns:
     contents: dict[str, Any] = {}
     for slug, loaded in sorted(collections.items()):
         contents[slug] = {key: value for key, value in loaded.document.data.items() if key != "criteria"}
+        if loaded.calibration is not None:
+            contents[slug]["reader"] = asdict(loaded.calibration)
         cards: dict[str, PublicScenario] = {}
         for name, (rubric, document) in sorted(loaded.rubrics.items()):
             contents[f"{slug}/{name}"] = [document.data]
@@ -305,7 +309,8 @@ def _assemble(root: Path, collections: Mapping[str, LoadedCollection], *, turns:
                 contents[f"{slug}/{name}/{each.change.variant.id}"] = [data, lent.topics, lent.commitments, asides]
         public[slug] = PublicCollection(loaded.file.public, dict(sorted(cards.items())))
     canonical = json.dumps(contents, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return Library(Catalog(public), Vault(sealed), hashlib.sha256(canonical.encode()).hexdigest())
+    warnings = tuple(finding for loaded in collections.values() for finding in loaded.warnings)
+    return Library(Catalog(public), Vault(sealed), hashlib.sha256(canonical.encode()).hexdigest(), warnings)
 
 
 def _public(file: ScenarioFile, splits: Iterable[str]) -> PublicScenario:
@@ -352,7 +357,10 @@ def _seal(  # noqa: PLR0917 (all that a scenario is made of)
         card=file.public,
         version=file.version,
         secrets=file.private,
-        case=compile_case(file.private.persona, loaded.file.topics, replies, examples, background, common),
+        case=replace(
+            compile_case(file.private.persona, loaded.file.topics, replies, examples, background, common),
+            calibration=loaded.calibration,
+        ),
         topics=loaded.file.topics,
         foreign=loaded.file.foreign,
     )

@@ -13,22 +13,33 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from personas.case.calibration import ReaderCalibration
 from personas.case.lint import lint_case
 from personas.case.schema import Background, PersonaCase
 from scenarios.agents import SUFFIX as AGENTS
 from scenarios.agents import load_agents
 from scenarios.background import OF_COLLECTION, load_background, load_common, waits_for
 from scenarios.background import SUFFIX as BACKGROUND
-from scenarios.rubric_file import GIVEN, SCHEMA, RubricFile, is_rubric, read_rubric
-from scenarios.rules import Loc, Remark, all_remarks, final_tools
+from scenarios.calibration import load_calibration
+from scenarios.rubric_file import GIVEN, SCHEMA, RubricFile, findings_of, is_rubric, read_rubric
+from scenarios.rules import Loc, NodeFinding, final_tools, in_file, rule_findings
 from scenarios.schema import CollectionFile, ScenarioFile
 from scenarios.spelling import counted, meant
 from scenarios.turns import SUFFIX as TURNS
 from scenarios.turns import LabelledTurn, load_turns, names_of, unknown_names
-from scenarios.variants import BASE, Change, alike, named, read_variants, remarks_on, same_rubric
+from scenarios.variants import BASE, Change, alike, findings_on, named, read_variants, same_rubric
 from scenarios.variants import SUFFIX as VARIANTS
 from scenarios.whole import RUBRIC, read_whole, written_out
-from scenarios.yamlfile import Document, FileFinding, ScenarioFileError, load, read_document, relative_name, validated
+from scenarios.yamlfile import (
+    Document,
+    FileFinding,
+    ScenarioFileError,
+    errors_of,
+    load,
+    read_document,
+    relative_name,
+    validated,
+)
 
 COLLECTIONS = Path(__file__).parent / "collections"
 COLLECTION_FILE = "collection.yaml"
@@ -60,21 +71,26 @@ class LoadedCollection:
     variants: dict[str, tuple[LoadedVariant, ...]] = field(default_factory=dict)
     """Of the scenarios that have some, besides the scenario itself."""
     base_splits: dict[str, str] = field(default_factory=dict)
+    warnings: list[FileFinding] = field(default_factory=list)
+    """Findings in what can be used all the same."""
+    calibration: ReaderCalibration | None = None
+    """Of the reader, on turns of the collection."""
 
 
 def load_collection(
     folder: Path, only: Iterable[str] | None = None
 ) -> tuple[LoadedCollection | None, list[FileFinding]]:
-    """Read a collection folder with its scenarios (all, or the slugs in `only`) and lint them."""
+    """Read a collection folder with its scenarios (all, or the slugs in `only`) and lint them; the errors."""
     findings: list[FileFinding] = []
     try:
         file, document = load(folder / COLLECTION_FILE, CollectionFile, relative_name(folder / COLLECTION_FILE))
     except ScenarioFileError as error:
         return None, list(error.findings)
-    findings += [document.finding(r.loc, r.message) for r in _collection_remarks(file, folder)]
+    findings += in_file(document, _collection_findings(file, folder))
     common = folder / OF_COLLECTION
     try:
         loaded = LoadedCollection(file, document, load_common(common, relative_name(common)))
+        loaded.calibration = load_calibration(folder)
     except ScenarioFileError as error:
         return None, [*findings, *error.findings]
     wanted = None if only is None else set(only)
@@ -102,6 +118,7 @@ def _loaded_from(path: Path, loaded: LoadedCollection) -> list[FileFinding]:
         return rubric
     if rubric is not None:
         loaded.rubrics[path.stem] = rubric
+        loaded.warnings += in_file(rubric[1], findings_of(rubric[0]))
         return []
     found = load_scenario(path, loaded)
     if isinstance(found, list):
@@ -182,7 +199,7 @@ def _load_variants(path: Path, base: ScenarioFile, loaded: LoadedCollection) -> 
     findings: list[FileFinding] = []
     variants: list[LoadedVariant] = []
     for change in changes:
-        findings += remarks_on(change, whole, asides)
+        findings += findings_on(change, whole, asides)
         made: LoadedVariant | list[FileFinding] = _load_variant(change, whole, beside, path, loaded.file)
         if isinstance(made, list):
             findings += made
@@ -202,10 +219,10 @@ def _load_variant(
     try:
         document = change.scenario(whole)
         file = validated(document, ScenarioFile)
-        remarks = _scenario_remarks(file, collection, path)
-        if remarks:
-            findings = {document.finding(remark.loc, remark.message) for remark in remarks}
-            return named(name, sorted(findings, key=lambda f: (f.file, f.line)))
+        # A warning would be that of the scenario itself once more: rubrics are the same.
+        errors = errors_of(in_file(document, _scenario_findings(file, collection, path)))
+        if errors:
+            return named(name, errors)
         background = load_background(beside, file.private, collection.topics, relative_name(beside), change.background)
     except ScenarioFileError as error:
         return named(name, error.findings)
@@ -231,37 +248,45 @@ def load_scenario(path: Path, collection: LoadedCollection) -> tuple[ScenarioFil
         file = validated(document, ScenarioFile)
     except ScenarioFileError as error:
         return list(error.findings)
-    remarks = _scenario_remarks(file, collection.file, path)
-    findings = {document.finding(remark.loc, remark.message) for remark in remarks}
-    return sorted(findings, key=lambda f: (f.file, f.line)) or (file, document)
+    findings = in_file(document, _scenario_findings(file, collection.file, path))
+    if errors_of(findings):
+        return findings
+    collection.warnings += findings
+    return file, document
 
 
-def _collection_remarks(file: CollectionFile, folder: Path) -> list[Remark]:
-    remarks: list[Remark] = []
+def _collection_findings(file: CollectionFile, folder: Path) -> list[NodeFinding]:
+    findings: list[NodeFinding] = []
     if file.public.slug != folder.resolve().name:
-        remarks.append(Remark(("public", "slug"), "the slug must be the name of the folder: rename one of them"))
+        findings.append(NodeFinding(("public", "slug"), "the slug must be the name of the folder: rename one of them"))
     if file.public.slug == GIVEN:
-        remarks.append(Remark(("public", "slug"), f"`{GIVEN}` names rubrics that come with a request: choose another"))
+        findings.append(
+            NodeFinding(("public", "slug"), f"`{GIVEN}` names rubrics that come with a request: choose another")
+        )
     count = Counter(criterion.id for criterion in file.criteria)
     for i, criterion in enumerate(file.criteria):
         if count[criterion.id] > 1:
-            remarks.append(Remark(("criteria", i), f"the id `{criterion.id}` is used twice among criteria: rename one"))
+            findings.append(
+                NodeFinding(("criteria", i), f"the id `{criterion.id}` is used twice among criteria: rename one")
+            )
     asks = {ask.casefold() for topic in file.topics.values() for ask in topic.asks}
     for i, question in enumerate(file.foreign):
         if question.casefold() in asks:
-            remarks.append(Remark(("foreign", i), "a topic has this question too, so it is not foreign: remove it"))
+            findings.append(
+                NodeFinding(("foreign", i), "a topic has this question too, so it is not foreign: remove it")
+            )
     if len({q.casefold() for q in file.foreign}) < len(file.foreign):
-        remarks.append(Remark(("foreign",), "a foreign question stands here twice: replace one"))
-    return remarks
+        findings.append(NodeFinding(("foreign",), "a foreign question stands here twice: replace one"))
+    return findings
 
 
-def _scenario_remarks(file: ScenarioFile, collection: CollectionFile, path: Path) -> list[Remark]:
-    remarks = list(all_remarks(file, collection))
+def _scenario_findings(file: ScenarioFile, collection: CollectionFile, path: Path) -> list[NodeFinding]:
+    findings = list(rule_findings(file, collection))
     if file.public.slug != path.stem:
-        remarks.append(Remark(("public", "slug"), "the slug must be the name of the file: rename one of them"))
+        findings.append(NodeFinding(("public", "slug"), "the slug must be the name of the file: rename one of them"))
     for problem in lint_case(file.private.persona, collection.topics, final_tools(file)):
-        remarks.append(Remark(("private", "persona", *_parts(problem.path)), problem.message))
-    return remarks
+        findings.append(NodeFinding(("private", "persona", *_parts(problem.path)), problem.message))
+    return findings
 
 
 def _parts(path: str) -> Loc:
@@ -276,9 +301,11 @@ def lint(paths: Sequence[Path]) -> tuple[int, list[FileFinding]]:
     findings: list[FileFinding] = []
     for path in paths or [COLLECTIONS]:
         for folder, only in _folders(path):
-            loaded, found = load_collection(folder, only)
-            passed += len(loaded.scenarios) + len(loaded.rubrics) if loaded else 0
-            findings += found
+            loaded, errors = load_collection(folder, only)
+            findings += errors
+            if loaded:
+                passed += len(loaded.scenarios) + len(loaded.rubrics)
+                findings += loaded.warnings
     return passed, findings
 
 
@@ -300,7 +327,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for finding in findings:
         print(finding)
     print(f"{counted(passed, 'scenario')} passed, {counted(len(findings), 'finding')}")
-    return 1 if findings else 0
+    return 1 if errors_of(findings) else 0
 
 
 if __name__ == "__main__":

@@ -13,9 +13,20 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from personas.case.schema import Line, Slug
-from scenarios.rules import Loc, Remark, checks_of, fallbacks, repeated, similar, tool_schemas, tool_values
+from scenarios.rules import (
+    Loc,
+    NodeFinding,
+    checks_of,
+    fallbacks,
+    in_file,
+    one_weighs_all,
+    repeated,
+    similar,
+    tool_schemas,
+    tool_values,
+)
 from scenarios.schema import CompositeReward, Criterion, Dimension, Family, Rubric, ScenarioCard, Text, Tool
-from scenarios.yamlfile import Document, ScenarioFileError, validated
+from scenarios.yamlfile import Document, ScenarioFileError, errors_of, validated
 
 SCHEMA = "labs.rubric/1"
 GIVEN = "rubric"
@@ -79,9 +90,9 @@ def read_rubric(document: Document, slug: str | None = None) -> RubricFile:
     """The rubric of a document; raises `ScenarioFileError` with everything that is wrong with it."""
     document.data = completed(document.data, slug)
     file = validated(document, RubricFile)
-    findings = {document.finding(remark.loc, remark.message) for remark in remarks(file)}
-    if findings:
-        raise ScenarioFileError(sorted(findings, key=lambda finding: (finding.file, finding.line)))
+    errors = errors_of(in_file(document, findings_of(file)))
+    if errors:
+        raise ScenarioFileError(errors)
     return file
 
 
@@ -122,7 +133,7 @@ def _about(criterion: Mapping[str, Any]) -> Any:
     return asked or str(criterion.get("id", "")).replace("_", " ") or "a criterion"
 
 
-def remarks(file: RubricFile) -> Iterator[Remark]:
+def findings_of(file: RubricFile) -> Iterator[NodeFinding]:
     """The rules of a rubric without a persona that the schema of one model cannot hold."""
     tools = {tool.id: tool for tool in file.tools}
     yield from repeated([(("tools", i, "id"), tool.id) for i, tool in enumerate(file.tools)], "tools")
@@ -133,41 +144,44 @@ def remarks(file: RubricFile) -> Iterator[Remark]:
     yield from _dimensions(file)
     yield from fallbacks(file, _CRITERIA)
     yield from similar(file, _CRITERIA)
+    yield from one_weighs_all(file, _CRITERIA)
     yield from _without_facts(file)
     for loc, check in checks_of(file, _CRITERIA):
         if check.tool:
             if check.tool.tool not in tools:
-                yield Remark((*loc, "tool", "tool"), f"there is no tool `{check.tool.tool}`: add it under `tools`")
+                yield NodeFinding((*loc, "tool", "tool"), f"there is no tool `{check.tool.tool}`: add it under `tools`")
             yield from tool_values(check.tool, tools, (*loc, "tool"))
 
 
-def _dimensions(file: RubricFile) -> Iterator[Remark]:
+def _dimensions(file: RubricFile) -> Iterator[NodeFinding]:
     declared = {dimension.name for dimension in file.dimensions}
     for i, criterion in enumerate(file.criteria):
         if criterion.dimension not in declared:
-            yield Remark((*_CRITERIA, i, "dimension"), f"no dimension `{criterion.dimension}` under `dimensions`")
+            yield NodeFinding((*_CRITERIA, i, "dimension"), f"no dimension `{criterion.dimension}` under `dimensions`")
     for i, dimension in enumerate(file.dimensions):
         if not any(each.points > 0 for each in file.criteria if each.dimension == dimension.name):
             message = f"`{dimension.name}` has no positive points: give it criteria that can be earned, or remove it"
-            yield Remark(("dimensions", i) if len(declared) > 1 else _CRITERIA, message)
+            yield NodeFinding(("dimensions", i) if len(declared) > 1 else _CRITERIA, message)
 
 
-def _without_facts(file: RubricFile) -> Iterator[Remark]:
+def _without_facts(file: RubricFile) -> Iterator[NodeFinding]:
     """Nobody here knows or tells a fact, so nothing may hang on one."""
     for i, criterion in enumerate(file.criteria):
         if criterion.given:
-            yield Remark((*_CRITERIA, i, "given"), "a rubric without a persona has no facts: remove `given`")
+            yield NodeFinding((*_CRITERIA, i, "given"), "a rubric without a persona has no facts: remove `given`")
     exemplars = 0
     for loc, check in checks_of(file, _CRITERIA):
         if check.kind in _NEEDS_A_PERSONA:
-            yield Remark((*loc, check.kind), f"`{check.kind}` needs a persona: use another check, or write a scenario")
+            yield NodeFinding(
+                (*loc, check.kind), f"`{check.kind}` needs a persona: use another check, or write a scenario"
+            )
         waits = check.tool or check.conduct
         if waits and (waits.after or getattr(waits, "before", ()) or getattr(waits, "or_commits", ())):
-            yield Remark((*loc, check.kind), "a rubric without a persona has no facts: remove what waits for one")
+            yield NodeFinding((*loc, check.kind), "a rubric without a persona has no facts: remove what waits for one")
         if check.conduct and check.conduct.act not in CONDUCT:
             known = " or ".join(CONDUCT)
-            yield Remark((*loc, "conduct", "act"), f"only a persona can tell `{check.conduct.act}`: use {known}")
+            yield NodeFinding((*loc, "conduct", "act"), f"only a persona can tell `{check.conduct.act}`: use {known}")
         if check.similar:
             exemplars += len(check.similar.exemplars) + len(check.similar.against)
     if exemplars > MAX_EXEMPLARS:
-        yield Remark(_CRITERIA, f"{exemplars} exemplars in all: at most {MAX_EXEMPLARS}")
+        yield NodeFinding(_CRITERIA, f"{exemplars} exemplars in all: at most {MAX_EXEMPLARS}")

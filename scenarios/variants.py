@@ -214,7 +214,7 @@ def read_variants(path: Path) -> tuple[VariantsFile, list[Change]] | None:
     return file, [Change(each, document, ("variants", i)) for i, each in enumerate(file.variants)]
 
 
-def remarks_on(change: Change, base: Document, background: Document | None) -> list[FileFinding]:
+def findings_on(change: Change, base: Document, background: Document | None) -> list[FileFinding]:
     """What a variant says that changes nothing: a word or an id that the scenario does not have."""
     variant, finding = change.variant, change.source.finding
     texts = "\n".join(_texts([base.data["private"], None if background is None else background.data]))

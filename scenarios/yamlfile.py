@@ -8,9 +8,9 @@ and `12:30` stay text). Messages never quote values: what stands in a scenario f
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
@@ -39,16 +39,32 @@ def relative_name(path: Path) -> str:
         return str(path)
 
 
+class Severity(StrEnum):
+    """How grave a finding is."""
+
+    ERROR = "error"
+    """The file cannot be used; a server with it does not start."""
+    WARNING = "warning"
+    """The file works; its author should look at this place."""
+
+
 @dataclass(frozen=True)
 class FileFinding:
-    """One thing wrong in a file: where, what, and how to mend it."""
+    """One thing to mend in a file: where, what, and how."""
 
     file: str
     line: int
     message: str
+    severity: Severity = Severity.ERROR
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.message}"
+        said = self.message if self.severity is Severity.ERROR else f"{self.severity}: {self.message}"
+        return f"{self.file}:{self.line}: {said}"
+
+
+def errors_of(findings: Iterable[FileFinding]) -> list[FileFinding]:
+    """Those that the file cannot be used with."""
+    return [finding for finding in findings if finding.severity is Severity.ERROR]
 
 
 class ScenarioFileError(Exception):
@@ -83,10 +99,10 @@ class Document:
                 return part, (*at, *loc[depth:])
         return self, loc
 
-    def finding(self, loc: Loc, message: str) -> FileFinding:
+    def finding(self, loc: Loc, message: str, severity: Severity = Severity.ERROR) -> FileFinding:
         """A finding at the node `loc`."""
         document, at = self.origin(loc)
-        return FileFinding(document.file, document.line(at), message)
+        return FileFinding(document.file, document.line(at), message, severity)
 
 
 def read_document(path: Path, name: str | None = None) -> Document:

@@ -119,7 +119,7 @@ def test_the_doctor_judges_the_process_of_the_server_that_runs(data: Path, monke
     monkeypatch.setattr(production, "memory_limit_bytes", limits.__getitem__)
     monkeypatch.setattr(kept, "_count_keys", lambda settings: 1)
     without = kept.security(settings)
-    assert without.is_advice
+    assert without.is_warning
     assert "no memory limit" in str(without.mend)
     owner = os.stat("/proc/self").st_uid
     with occupied(settings.database):
@@ -130,5 +130,5 @@ def test_the_doctor_judges_the_process_of_the_server_that_runs(data: Path, monke
         limits[os.getpid()] = None
         weak = kept.security(settings)
         assert "no memory limit" in str(weak.mend)
-        assert not weak.is_advice
+        assert not weak.is_warning
     assert occupant(settings.database) is None

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from personas.case.calibration import ReaderCalibration
 from personas.case.marks import marks_of
 from personas.case.schema import (
     Amount,
@@ -145,6 +146,8 @@ class CompiledCase:
     """What it haggles about, if anything."""
     skills: tuple[Skill, ...] = ()
     """What it can work out on numbers that the agent names."""
+    calibration: ReaderCalibration | None = None
+    """How its collection maps what the reader says of its turns, if it does."""
 
     def __repr__(self) -> str:
         return "<CompiledCase: private>"
@@ -287,6 +290,24 @@ def _later(item: Background) -> Iterator[Background]:
 def later_id(name: str) -> str:
     """The id of what is said later instead of an entry of the background."""
     return f"{name}/later"
+
+
+def with_examples(case: CompiledCase, examples: LabelledExamples) -> CompiledCase:
+    """The case with these examples besides its own."""
+    topics = tuple(replace(each, examples=_with(each.examples, examples.topics.get(each.id))) for each in case.topics)
+    return replace(
+        case,
+        topics=topics,
+        by_id={topic.id: topic for topic in topics},
+        volunteered=tuple(topic for topic in topics if topic.tier is Tier.VOLUNTEERED),
+        commitments=tuple(
+            replace(each, examples=_with(each.examples, examples.commitments.get(each.id))) for each in case.commitments
+        ),
+    )
+
+
+def _with(examples: tuple[str, ...], more: Iterable[str] | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*examples, *(more or ()))))
 
 
 def _compile_background(item: Background) -> CompiledTopic:

@@ -97,6 +97,14 @@ class Move:
     """Said at once, without a small word before it."""
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class SpokenMove:
+    """A move, and the words that the engine has for it."""
+
+    move: Move
+    text: str
+
+
 def worded(moves: Iterable[Move]) -> tuple[str, ...]:
     """The topics and the background that the moves put into words, for the first time or again."""
     kinds = TELLING | {MoveKind.AGAIN, MoveKind.MISQUOTED, MoveKind.BACKGROUND, MoveKind.WORKS_OUT}

@@ -18,7 +18,7 @@ from personas.hearing.heard import AgentTurn, Hearing
 from personas.hearing.state import PersonaState
 from personas.play.decide import decide
 from personas.play.guard import check_reply
-from personas.play.move import Move, MoveKind, disclosed, ends, held_back, worded
+from personas.play.move import Move, MoveKind, SpokenMove, disclosed, ends, held_back, worded
 from personas.play.voice import Voice, digest_of, draw
 from personas.reading.reader import Reader
 
@@ -43,6 +43,8 @@ class Reply:
     ended: Literal["completed"] | None
     hearing: Hearing
     """How it understood the turn."""
+    parts: tuple[SpokenMove, ...] = ()
+    """What the line is made of."""
 
 
 class Simulator:
@@ -76,7 +78,8 @@ class Simulator:
         moves = decide(case, self._temperament, state, turn, hearing, after=advanced, aside=aside)
         disclosed_topics = disclosed(moves)
         after = advance(case, state, turn, hearing, disclosed_topics)
-        text, answers = self._speak(moves, seed, after)
+        parts, answers = self._speak(moves, seed, after)
+        text = _line(parts)
         check_reply(case, after, text)
         ended = ends(moves)
         after = replace(
@@ -91,7 +94,7 @@ class Simulator:
             ),
             lines=(*after.lines, *map(digest_of, answers), digest_of(text)),
         )
-        return Reply(text, after, disclosed_topics, "completed" if ended else None, hearing)
+        return Reply(text, after, disclosed_topics, "completed" if ended else None, hearing, parts)
 
     def _aside(self, state: PersonaState, hearing: Hearing, line: str) -> BackgroundTurn:
         """The background that the turn brings to mind."""
@@ -101,20 +104,31 @@ class Simulator:
         beside = self._reader.beside(self._case, line, sentences)
         return aside_of(self._case, state, hearing, sentences, beside)
 
-    def _speak(self, moves: tuple[Move, ...], seed: int, after: PersonaState) -> tuple[str, tuple[str, ...]]:
+    def _speak(
+        self, moves: tuple[Move, ...], seed: int, after: PersonaState
+    ) -> tuple[tuple[SpokenMove, ...], tuple[str, ...]]:
         """The words of the moves, in a wording not used before, or else the one used longest ago.
 
         And the answers to commitments in it, each of which is given once.
         """
         phrases = self._temperament.phrases
         last_use = {mark: i for i, mark in enumerate(after.lines)}
-        oldest: tuple[int, str, tuple[str, ...]] | None = None
+        oldest: tuple[int, tuple[SpokenMove, ...], tuple[str, ...]] | None = None
         for attempt in range(_ATTEMPTS):
             voice = Voice(self._case, phrases, seed, after.turn, attempt, last_use.keys())
-            text, answers = voice.speak(moves), voice.answers(moves)
-            used = last_use.get(digest_of(text), -1)
+            parts, answers = voice.speak(moves), voice.answers(moves)
+            used = last_use.get(digest_of(_line(parts)), -1)
             if used < 0:
-                return text, answers
+                return parts, answers
             if oldest is None or used < oldest[0]:
-                oldest = (used, text, answers)
-        return oldest[1:] if oldest else ("", ())
+                oldest = (used, parts, answers)
+        return oldest[1:] if oldest else ((), ())
+
+
+def adopt(reply: Reply, text: str) -> Reply:
+    """The reply in other words. The engine's line counts as used, too, so that it is not the next one."""
+    return replace(reply, text=text, state=replace(reply.state, lines=(*reply.state.lines, digest_of(text))))
+
+
+def _line(parts: tuple[SpokenMove, ...]) -> str:
+    return " ".join(part.text for part in parts)

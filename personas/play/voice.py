@@ -11,7 +11,7 @@ from collections.abc import Container
 
 from personas.case.compiled import CompiledCase, CompiledTopic
 from personas.case.temperament import Phrases
-from personas.play.move import Move, MoveKind
+from personas.play.move import Move, MoveKind, SpokenMove
 from personas.text.sentences import sentences
 from personas.text.wording import content_stems, normal, words_of
 
@@ -67,17 +67,17 @@ class Voice:
         self._step = turn + attempt
         self._said = said
 
-    def speak(self, moves: tuple[Move, ...]) -> str:
-        """The reply in one line."""
-        parts: list[str] = []
+    def speak(self, moves: tuple[Move, ...]) -> tuple[SpokenMove, ...]:
+        """The words of each move, in the order in which they are said."""
+        parts: list[SpokenMove] = []
         for i, move in enumerate(moves):
             text = self._word(move)
             if move.late:
                 text = self._joined(self._pick(self._phrases.comes_back, "comes_back"), text)
             elif move.kind is MoveKind.TELL and not i and not move.plain:
                 text = self._led(text)
-            parts.append(text)
-        return " ".join(parts)
+            parts.append(SpokenMove(move, text))
+        return tuple(parts)
 
     def answers(self, moves: tuple[Move, ...]) -> tuple[str, ...]:
         """The answers to commitments among the moves, which are given once each."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from personas.case.compiled import CompiledCase
 from personas.reading.acts import Act, ReadCandidate, Reading, Sentence, Stance
+from personas.reading.calibrated import calibrated
 from personas.reading.embedder import Embedder, Vectors
 from personas.reading.features import EncodedSentence, Matrix, commitment_features, is_elliptic, topic_features
 from personas.reading.fluency import Fluency
@@ -136,6 +137,11 @@ class LocalReader(Reader):
         return f"local/2/{self._heads.digest}/{self._embedder.version}{fluency}{second}"
 
     @property
+    def digest(self) -> str:
+        """Of the artefact, which a collection's calibration names."""
+        return self._heads.digest
+
+    @property
     def held_bytes(self) -> int:
         """Bytes of the remembered readings, and of the vectors they were made of."""
         fluency = self._fluency.held_bytes if self._fluency else 0
@@ -238,9 +244,10 @@ class LocalReader(Reader):
                 does = _acts_of(acts[each[1]], consoles=each[1] in consoling)
                 found[each] = _sentence(each[1], does, acts[each[1]], about.get(each))
         readings = [Reading(tuple(found[turn[0], each] for each in said_in(turn))) for turn in turns]
-        return (
-            readings if self._second is None else read_again(self._second, case, [line for line, _ in turns], readings)
-        )
+        if self._second is not None:
+            readings = read_again(self._second, case, [line for line, _ in turns], readings)
+        own = case.calibration
+        return readings if own is None or own.reader != self.digest else [calibrated(each, own) for each in readings]
 
     def _acts(self, texts: Sequence[str], vectors: Mapping[str, Vectors]) -> Matrix:
         """The probabilities of acts and stances, a row a text."""

@@ -13,10 +13,11 @@ from reward_server.agents.service import AgentService, said
 from reward_server.auth.lab import Lab
 from reward_server.episodes.service import EpisodeService
 from reward_server.errors import HistoryMismatch, NothingToScore, TurnInProgress, Unavailable
+from reward_server.limits.usage import ReadingCounter
 from reward_server.store.agent_records import AgentRow
-from reward_server.transcripts.weight import MESSAGE
+from reward_server.transcripts.weight import weight
 from scenarios.library import Catalog
-from trainer_client.wire import AgentItem, CreateEpisodeRequest, EpisodeConfig, TurnRequest, normalised_length
+from trainer_client.wire import AgentItem, CreateEpisodeRequest, EpisodeConfig, TurnRequest
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,6 @@ class FinishedEpisodePlay:
     scoring_version: str
     turns: int
     terminal_reason: str
-    characters: int
-    """Of the whole conversation, as they are counted for what a lab has read."""
 
 
 class AgentPlayer:
@@ -40,8 +39,10 @@ class AgentPlayer:
         self._episodes = episodes
         self._catalog = catalog
 
-    async def play(self, lab: Lab, agent: AgentRow, item: AgentItem, name: str) -> FinishedEpisodePlay:
-        """Play; `name` is the episode's among the lab's.
+    async def play(
+        self, lab: Lab, agent: AgentRow, item: AgentItem, name: str, count: ReadingCounter
+    ) -> FinishedEpisodePlay:
+        """Play; `name` is the episode's among the lab's. Each turn is counted when it is played, as one of a door is.
 
         Raises:
             AgentFailed: the agent gave no turn; what was played so far stays, and the same call goes on with it.
@@ -60,6 +61,7 @@ class AgentPlayer:
                 await self._episodes.turn(lab, episode_id, request, None)
             except (TurnInProgress, HistoryMismatch):
                 raise Unavailable("Another turn of this episode was played in the meantime.") from None
+            count(weight(request.messages[-1]), turns=1)
 
     async def _begun(self, lab: Lab, agent: AgentRow, item: AgentItem, name: str) -> str:
         config = EpisodeConfig(seed=item.seed, observation_role="user", metadata={"agent_id": agent.agent_id})
@@ -79,5 +81,4 @@ def _played(episode: dict[str, Any]) -> FinishedEpisodePlay:
         scoring_version=episode["scoring_version"],
         turns=episode["turn"],
         terminal_reason=episode["terminal_reason"],
-        characters=sum(MESSAGE + normalised_length(message["content"]) for message in episode["messages"]),
     )

@@ -60,7 +60,7 @@ def doctor(
             typer.echo(f"{finding.mark} {name:<12} {finding.detail}{', see above' if known else ''}")
             if finding.mend and not known:
                 typer.echo(f"    {as_called(finding.mend)}")
-    if any(finding.mend and not finding.is_advice for finding in findings):
+    if any(finding.mend and not finding.is_warning for finding in findings):
         raise typer.Exit(1)
 
 
@@ -112,7 +112,7 @@ def _settings(settings: Settings) -> CheckFinding:
     named = ", ".join(f"{name} (did you mean {PREFIX}{found}?)" if found else name for name, found in close)
     told = [f"nothing reads {named}; docs/reference.md lists the settings"] if strange else []
     count = len(strange) + len(removed)
-    return CheckFinding("settings", f"{count} without effect", "; ".join([*told, *removed]), is_advice=True)
+    return CheckFinding("settings", f"{count} without effect", "; ".join([*told, *removed]), is_warning=True)
 
 
 def _encoder(settings: Settings) -> CheckFinding:
@@ -234,6 +234,18 @@ def _llm(settings: Settings) -> CheckFinding:
     return CheckFinding("llm", f"{model.name} at {about['endpoint']}; not asked (--ask asks)")
 
 
+def _voice(settings: Settings) -> CheckFinding:
+    """Check who words what personas say, and that everything for it is there."""
+    from reward_server.voice.build import own_voice_model
+
+    if settings.persona_voice == "local":
+        return CheckFinding("voice", "the engine's own lines")
+    model = own_voice_model(settings)
+    if model is None:
+        return CheckFinding("voice", "the model of llm, under the guard")
+    return CheckFinding("voice", f"{model.name} at {model.describe()['endpoint']}, under the guard; not asked")
+
+
 def _nothing_alike(texts: Sequence[str], others: Sequence[str]) -> NDArray[Any]:
     raise ConfigurationError("the text encoder is not asked here")
 
@@ -284,7 +296,7 @@ def _asked_decisions(settings: Settings) -> CheckFinding:
         return CheckFinding("decisions", f"{name} did not answer: {failed.kind}", mend)
     if sure < 0.5:
         mend = "it gets a plain truth wrong: measure it with ./labs reader evaluate before you use it"
-        return CheckFinding("decisions", f"{name} answered with p = {sure:.2f}", mend, is_advice=True)
+        return CheckFinding("decisions", f"{name} answered with p = {sure:.2f}", mend, is_warning=True)
     return CheckFinding("decisions", f"{name} answered, p = {sure:.2f}")
 
 
@@ -299,7 +311,7 @@ def _asked_llm(settings: Settings) -> CheckFinding:
         return CheckFinding("llm", f"{named} did not answer: {failed.kind}", MENDS.get(failed.kind, "try again later"))
     if answered is None:
         mend = "set the provider and the model with LABS_LLM_PROVIDER and LABS_LLM_MODEL; see docs/providers.md"
-        return CheckFinding("llm", "none to ask", mend, is_advice=True)
+        return CheckFinding("llm", "none to ask", mend, is_warning=True)
     return CheckFinding("llm", f"{named} answered as {answered}")
 
 
@@ -320,5 +332,6 @@ CHECKS: dict[str, Callable[[Settings], CheckFinding]] = {
     "redis": _redis,
     "port": _port,
     "llm": _llm,
+    "voice": _voice,
     "decisions": _decisions,
 }

@@ -166,7 +166,7 @@ def engine_of(name: str, setup: Setup, workers: int | None) -> WorkerPool:
 def _say(console: Console, summary: Summary, out: Path) -> None:
     from reward_server.offline.output import is_file
     from reward_server.offline.report import ALL_EQUAL
-    from reward_server.scoring.scorer import NEEDS_A_MODEL
+    from reward_server.scoring.total import NEEDS_A_MODEL
 
     mean = f", mean reward {summary.rewards / summary.scored:.3f}" if summary.scored else ""
     where = f", report in {out / 'report.md'}" if not is_file(out) else f": {out}" if summary.scored else ""

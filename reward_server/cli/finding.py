@@ -12,10 +12,10 @@ class CheckFinding:
     name: str
     detail: str
     mend: str | None = None
-    is_advice: bool = False
+    is_warning: bool = False
     """Whether the server runs all the same."""
 
     @property
     def mark(self) -> str:
         """The sign in front of its line."""
-        return "✓" if self.mend is None else "!" if self.is_advice else "✗"
+        return "✓" if self.mend is None else "!" if self.is_warning else "✗"

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from reward_server.cli.judges_evaluate import evaluate
 from reward_server.cli.progress import shown
 from reward_server.cli.spending import spending
 from reward_server.cli.tables import name_columns, show, wide_console
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="List judges, measure how far they agree, and show what they cost.", no_args_is_help=True)
 app.command()(spending)
+app.command()(evaluate)
 
 Data = Annotated[Path | None, typer.Option("--data", help="The server's data folder; LABS_DATA.", file_okay=False)]
 Root = Annotated[Path | None, typer.Option("--dir", help="Folder of collections.", file_okay=False)]

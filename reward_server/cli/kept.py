@@ -64,7 +64,7 @@ def security(settings: Settings) -> CheckFinding:
         return _for_production(settings)
     open_ = [f"chmod {mode} {path}" for path, mode in readable_by_others(settings)]
     if open_:
-        return CheckFinding("security", "other users can read the server's files", " && ".join(open_), is_advice=True)
+        return CheckFinding("security", "other users can read the server's files", " && ".join(open_), is_warning=True)
     return CheckFinding("security", "only the server's user can read the server's files")
 
 
@@ -86,7 +86,7 @@ def _for_production(settings: Settings) -> CheckFinding:
         return CheckFinding("security", f"{counted(len(weak), 'setting')} too weak for production", "; ".join(weak))
     if of_process:
         mend = f"found no running server; one started from here would be refused: {'; '.join(of_process)}"
-        return CheckFinding("security", "the settings are ready for production", mend, is_advice=True)
+        return CheckFinding("security", "the settings are ready for production", mend, is_warning=True)
     return CheckFinding("security", "ready for production")
 
 

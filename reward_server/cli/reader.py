@@ -93,14 +93,14 @@ def evaluate(
         if settings.reader == "local":
             found = predict(library, local, rows)
         else:
-            found, counted = asyncio.run(_asked(settings, local, lambda reader: predict(library, reader, rows)))
+            found, used = asyncio.run(asked(settings, local, lambda reader: predict(library, reader, rows)))
     except ValueError as error:
         raise InvalidRequest(str(error)) from None
     if predictions:
         _write(predictions, found)
     typer.echo(table(by_collection(found)))
     if settings.reader != "local":
-        typer.echo(counted)
+        typer.echo(used)
 
 
 def _twice(settings: Settings) -> bool:
@@ -126,15 +126,17 @@ def chosen_reader(who: str | None) -> dict[str, str]:
     return {"reader": "local"} if who == "local" else {"reader": "decisions", "decisions": who}
 
 
-async def _asked(
+async def asked(
     settings: Settings, local: LocalReader, work: Callable[[Reader], list[TurnPrediction]]
 ) -> tuple[list[TurnPrediction], str]:
-    """The readings of a decision model, and how many turns it did not read."""
+    """The readings of a decision model, how many turns it did not read, and what they cost."""
     from reward_server.judges.verdict_cache import VerdictCache
+    from reward_server.llm.counting import CountingMeter
     from reward_server.server.engine import deciders_of, load_matcher, reader_of
 
     failed: Counter[str] = Counter()
-    deciders = deciders_of(settings, load_matcher(settings), VerdictCache())
+    meter = CountingMeter()
+    deciders = deciders_of(settings, load_matcher(settings), VerdictCache(), meter=meter)
     try:
         reader = reader_of(settings, local, deciders.reader, lambda kind: failed.update([kind]))
         found = await asyncio.to_thread(work, reader)
@@ -142,13 +144,21 @@ async def _asked(
         await deciders.close()
     why = ", ".join(f"{count} {kind}" for kind, count in failed.most_common())
     named = deciders.reader.name if deciders.reader else "local"
-    return found, f"read by {named}; {failed.total()} turns read locally instead{f' ({why})' if why else ''}"
+    fell_back = f"{failed.total()} turns read locally instead{f' ({why})' if why else ''}"
+    return found, f"read by {named}; {fell_back}; {meter.used(len(found), 'turn')}"
 
 
 @app.command()
 def train(
-    out: Annotated[Path, typer.Option(help="Where to write the artefact.", dir_okay=False)],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where to write a whole artefact. Without it, the collections of --scenarios are calibrated.",
+            dir_okay=False,
+        ),
+    ] = None,
     scenarios: Scenarios = None,
+    force: Annotated[bool, typer.Option(help="Write a calibration that is no better than none, too.")] = False,
     leave_out: Annotated[
         list[str] | None,
         typer.Option(
@@ -167,26 +177,38 @@ def train(
             "--from", help="Train the encoder of this artefact further (3 passes are enough).", dir_okay=False
         ),
     ] = None,
+    practice: Annotated[
+        bool, typer.Option(help="Learn from the practice cases too, but for the domains that are kept aside.")
+    ] = True,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the samples and initial weights.")] = 0,
 ) -> None:
-    """Train the reader on the labelled turns of the scenarios and write its artefact (safetensors).
+    """Calibrate the reader for collections of your own, or train a new one on all labelled turns.
 
-    It takes about an hour on one core, or half an hour with --from and --epochs 3. To use the result, copy it over
-    `personas/reading/model/reader.safetensors`.
+    With --scenarios FOLDER alone, each collection there that has labelled turns gets a `reader.json` beside its files:
+    it takes a minute, and changes nothing for other collections.
+
+    With --out, the whole reader is trained and written as an artefact (safetensors): about an hour on one core, or half
+    an hour with --from and --epochs 3. To use it, copy it over `personas/reading/model/reader.safetensors`.
+
+    Example: labs reader train --scenarios my-scenarios
     """
+    if out is None:
+        _calibrate(scenarios, force=force)
+        return
     from reward_server.fitting.reader.dataset import packaged_acts, packaged_turns
     from reward_server.fitting.reader.finetune import EPOCHS
     from reward_server.fitting.reader.train import lesson_of
     from reward_server.fitting.reader.train import train as trained
     from reward_server.server.engine import load_scenarios
     from scenarios.lint import COLLECTIONS
+    from scenarios.practice import load_practice
 
     library = load_scenarios(scenarios)
     rows = packaged_turns(scenarios or COLLECTIONS, library)
     left_out = frozenset(leave_out or ())
     if unknown := left_out - set(library.catalog.collections):
         raise InvalidRequest(f"there is no collection {min(unknown)}")
-    lesson = lesson_of(library, rows, packaged_acts(), left_out)
+    lesson = lesson_of(library, rows, packaged_acts(), left_out, load_practice() if practice else ())
     with shown(wide_console()) as report:
         raw = trained(
             lesson,
@@ -203,6 +225,37 @@ def train(
 
         unseen = [row for row in rows if row.collection in left_out]
         typer.echo(table(by_collection(predicted_unseen(raw, unseen, scenarios))))
+
+
+def _calibrate(scenarios: Path | None, *, force: bool) -> None:
+    """Fit and write the calibration of each collection of a folder."""
+    from reward_server.fitting.reader.dataset import packaged_turns
+    from reward_server.fitting.reader.evaluate import table
+    from reward_server.fitting.reader.own import compared, fit_own, write_calibration
+    from reward_server.server.engine import load_reader, load_scenarios
+    from reward_server.settings import load_settings
+    from scenarios.library import load_library
+
+    if scenarios is None:
+        raise InvalidRequest("name the folder of your collections with --scenarios, or an artefact with --out")
+    rows = packaged_turns(scenarios, load_scenarios(scenarios))
+    if not rows:
+        raise InvalidRequest(f"{scenarios}: no labelled turns; write <scenario>.turns.jsonl beside a scenario")
+    cases, reader = load_library(scenarios, turns=False), load_reader(load_settings())
+    for collection in dict.fromkeys(row.collection for row in rows):
+        own = [row for row in rows if row.collection == collection]
+        try:
+            with shown(wide_console()) as report:
+                fit = fit_own(reader, own, cases, report)
+        except ValueError as error:
+            typer.echo(f"{collection}: {error}")
+            continue
+        typer.echo(f"{collection}: {fit.turns} labelled turns, each read by a reader that was not fitted on it")
+        typer.echo(table(compared(fit)))
+        if not (fit.helps or force):
+            typer.echo(f"{collection}: no better than without; nothing was written (--force writes it)")
+            continue
+        typer.echo(f"wrote {write_calibration(scenarios / collection, fit)}; other collections are read as before")
 
 
 @app.command()

@@ -36,7 +36,8 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "keys": (*_PLACES, f"{PREFIX}HOST", f"{PREFIX}PEPPER"),
     "security": (*_PLACES, f"{PREFIX}PRODUCTION", f"{PREFIX}HOSTS", f"{PREFIX}METRICS_ACCESS", f"{PREFIX}LLM_"),
     "port": (f"{PREFIX}HOST", f"{PREFIX}PORT"),
-    "llm": (f"{PREFIX}LLM_", f"{PREFIX}PERSONA_WORDING"),
+    "llm": (f"{PREFIX}LLM_",),
+    "voice": (f"{PREFIX}PERSONA_VOICE", f"{PREFIX}VOICE_", f"{PREFIX}LLM_"),
     "decisions": (f"{PREFIX}DECISIONS", f"{PREFIX}READER", f"{PREFIX}JUDGES"),
 }
 """What each check looks at: where that is wrong it would tell of a server that nobody asked for."""

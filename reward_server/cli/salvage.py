@@ -13,7 +13,7 @@ from reward_server.errors import ConfigurationError
 from reward_server.settings import PREFIX, Settings, load_settings
 
 _NAMED = re.compile(rf"\b({PREFIX}[A-Z0-9_]+):")
-_ASKING = (f"{PREFIX}LLM_", f"{PREFIX}PERSONA_WORDING")
+_ASKING = (f"{PREFIX}LLM_", f"{PREFIX}PERSONA_VOICE", f"{PREFIX}VOICE_")
 """Settings that fit together or not; the message names one of them, which may be the one that is missing."""
 
 

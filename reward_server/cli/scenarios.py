@@ -228,15 +228,15 @@ def _root(given: Path | None) -> Path | None:
 
 
 def _lint(root: Path | None, names: Iterable[str]) -> tuple[Library, int]:
-    """Print what cannot be used; return the rest, and how many findings there were."""
+    """Print what to mend; return what can be used, and how many errors there were."""
     from scenarios.library import load_sound
 
-    library, findings = load_sound(root, list(names) or None)
-    for finding in findings:
+    library, errors = load_sound(root, list(names) or None)
+    for finding in (*errors, *library.warnings):
         typer.echo(str(finding), err=True)
-    if findings and not library.vault.names():
-        raise LabsError(f"{counted(len(findings), 'finding')}; nothing could be checked")
-    return library, len(findings)
+    if errors and not library.vault.names():
+        raise LabsError(f"{counted(len(errors), 'finding')}; nothing could be checked")
+    return library, len(errors)
 
 
 @contextmanager
@@ -247,28 +247,15 @@ def _examiner(
 
     Exams of rubrics alone ask the language model of the settings, too; played ones would ask it hundreds of times.
     """
-    from personas.case.library import load_temperaments
-    from reward_server.exam.marks import PlayScorer
-    from reward_server.exam.run import Examiner
+    from reward_server.exam.build import examiner_of
     from reward_server.llm.build import language_model
     from reward_server.server.engine import offline_engine
     from reward_server.settings import load_settings
-    from scenarios.library import breaches, labelled_turns, natural_agents
 
     settings = load_settings()
     model = None if library.vault.names() else language_model(settings)
     with offline_engine(settings, library, model=model) as engine:
-        examiner = Examiner(
-            library=library,
-            reader=engine.reader,
-            marker=PlayScorer(engine.scorer, engine.reader, engine.matcher),
-            temperaments=load_temperaments(),
-            natural=natural_agents(library, root),
-            turns=labelled_turns(library, root),
-            breaches=breaches(library, root),
-            seeds=tuple(range(1, seeds + 1)),
-            probing_turns=probing,
-        )
+        examiner = examiner_of(library, engine, root, seeds=range(1, seeds + 1), probing_turns=probing)
         yield examiner, engine.scorer.scoring_version, model
 
 
@@ -316,11 +303,11 @@ def _print(exams: list[ScenarioExam], console: Console, root: Path | None, *, de
 
 def _explain(exam: ScenarioExam, console: Console, root: Path | None, *, details: bool) -> None:
     """Failures and notes, below the command that checks this scenario alone."""
-    if exam.advice or exam.notes:
+    if exam.failures or exam.notes:
         console.print(f"\n[bold]{escape(_check_command(exam.figures.scenario, root))}[/]", highlight=False)
-    for advice in exam.advice:
-        console.print(f"  [red]✗[/] {advice.failure}", highlight=False)
-        for detail in advice.details:
+    for failure in exam.failures:
+        console.print(f"  [red]✗[/] {failure.text}", highlight=False)
+        for detail in failure.details:
             console.print(f"      {detail}", highlight=False, markup=False)
     for note in exam.notes:
         console.print(f"  · {note.text}", highlight=False, markup=False)

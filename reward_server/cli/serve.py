@@ -1,8 +1,9 @@
 """`labs serve`: start the server and say how to talk to it.
 
-The port is bound before anything slow happens, so that a port in use is one line at once. The banner
-is printed only when the server answers, so the `curl` line in it works when it is pasted. On SIGTERM or Ctrl-C requests
-in work are answered, what outlived its request is finished, the store is closed, and the process ends by itself.
+The port is bound and the data folder looked at before anything slow happens, so that one in use is one line at once.
+The banner is printed only when the server answers, so the `curl` line in it works when it is pasted. On SIGTERM, Ctrl-C
+or when its terminal is closed, requests in work are answered, what outlived its request is finished, the store is
+closed, and the process ends by itself.
 """
 
 from __future__ import annotations
@@ -69,6 +70,11 @@ def serve(
 
 async def _run(settings: Settings, *, standby: bool) -> int | None:
     """Bind, start everything, and serve until a signal; which one it was."""
+    if not standby:
+        from reward_server.store.occupancy import require_free
+
+        # Before anything is loaded, which takes seconds.
+        require_free(settings.database)
     import uvicorn
 
     from reward_server.server.app import Ports, create_app
@@ -114,7 +120,7 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
         stopping = Stopping(app, settings.drain_s)
 
         def end(number: int, frame: FrameType | None) -> None:
-            stopping.begin(0 if number == signal.SIGTERM else 128 + number)
+            stopping.begin(128 + number if number == signal.SIGINT else 0)
             server.handle_exit(number, frame)
 
         signals.hear(end)

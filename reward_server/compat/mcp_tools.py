@@ -17,13 +17,13 @@ from pydantic_core import from_json
 
 from reward_server.access import collection_for, scenario_for, visible_collections
 from reward_server.api.body import validate
+from reward_server.api.charged import evaluated, played
 from reward_server.api.context import (
     MAX_IDEMPOTENCY_KEY_CHARACTERS,
     Body,
     Services,
     answer,
     usable_key,
-    while_connected,
     within,
 )
 from reward_server.api.errors import enveloped, status_of
@@ -32,7 +32,6 @@ from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import ANY, Scope
 from reward_server.errors import FieldProblem, InvalidRequest, LabsError
 from reward_server.ids import IdPrefix, is_id
-from reward_server.transcripts.weight import weight, weight_of
 from trainer_client.wire import (
     MAX_CONTENT_CHARACTERS,
     CreateEpisodeRequest,
@@ -175,15 +174,12 @@ async def _start_episode(caller: Caller, wanted: CreateEpisodeRequest, key: str 
 
 
 async def _play_turn(caller: Caller, wanted: PlayTurn, key: str | None) -> Body:
-    services = caller.services
     _note(caller, wanted.episode_id)
     said = wanted.model_dump(include={"text", "tool_calls"}, exclude_unset=True)
     message = {"role": "assistant", "content": said.pop("text", ""), **said}
     kept = wanted.model_dump(include={"terminate", "reward_config"}, exclude_unset=True)
     turn = validate(TurnRequest, {"messages": [message], **kept})
-    await services.compute.charge(caller.lab, weight(turn.messages[-1]), turns=1)
-    work = services.episodes.turn(caller.lab, wanted.episode_id, turn, key)
-    return await within(services.settings.request_deadline_s, work)
+    return await played(caller.services, caller.lab, wanted.episode_id, turn, key)
 
 
 async def _end_episode(caller: Caller, wanted: NamedEpisode, _: str | None) -> Body:
@@ -201,10 +197,7 @@ def _note(caller: Caller, episode_id: str) -> None:
 
 
 async def _evaluate(caller: Caller, wanted: EvaluateRequest, key: str | None) -> Body:
-    services = caller.services
-    await services.compute.charge(caller.lab, weight_of(wanted.messages), evaluations=1)
-    work = services.evaluations.evaluate(caller.lab, wanted, key)
-    return await within(services.settings.request_deadline_s, while_connected(caller.request, work))
+    return await evaluated(caller.request, caller.lab, wanted, key)
 
 
 _ALL = (

@@ -15,17 +15,16 @@ from pydantic import ConfigDict, Field, JsonValue
 from reward_server.api.access import for_keys
 from reward_server.api.answers import answers
 from reward_server.api.body import CONVERSATION, JsonBody, validate
+from reward_server.api.charged import evaluated, played
 from reward_server.api.context import API_PREFIX, Body, answer, services_of, within
 from reward_server.api.router import Router
 from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import Scope
 from reward_server.compat import examples
-from reward_server.compat.scoring import scored
 from reward_server.compat.session import COOKIE, episode_of, remember
 from reward_server.compat.target import heard_message
 from reward_server.errors import FieldProblem, InvalidRequest
 from reward_server.transcripts.spoken import of_a_rollout
-from reward_server.transcripts.weight import weight
 from trainer_client.wire import (
     CreateEpisodeRequest,
     EpisodeConfig,
@@ -122,11 +121,8 @@ async def nemo_gym_reply(
     wanted: Annotated[ReplyCall, JsonBody(CONVERSATION, example=examples.NEMO_REPLY)],
 ) -> Body:
     """The tool of a rollout of NeMo Gym: say something to the persona."""
-    services = services_of(request)
     message = Message(role="assistant", content=of_a_rollout(wanted.message))
-    await services.compute.charge(lab, weight(message), turns=1)
-    work = services.episodes.turn(lab, episode_of(request), TurnRequest(messages=[message]), None)
-    turn = await within(services.settings.request_deadline_s, work)
+    turn = await played(services_of(request), lab, episode_of(request), TurnRequest(messages=[message]), None)
     return answer(
         request, {"observation": turn["observation"]["content"], "episode_complete": turn["episode_complete"]}
     )
@@ -145,7 +141,7 @@ async def nemo_gym_verify(
         wanted = EvaluateRequest(
             collection_slug=rollout.collection_slug, scenario_slug=rollout.scenario_slug, messages=messages_of(rollout)
         )
-        result = await scored(request, lab, wanted)
+        result = await evaluated(request, lab, wanted, None)
     numbers = {"reward": result["reward"], "scoring_version": result["scoring_version"]}
     if scores := result.get("scores"):
         numbers = {**scores, **numbers, "reward_components": scores}

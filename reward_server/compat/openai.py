@@ -25,14 +25,13 @@ from reward_server.access import played_for, scenario_for, visible_collections
 from reward_server.api.access import for_keys
 from reward_server.api.answers import UNNAMED_EVENT, answers
 from reward_server.api.body import CONVERSATION, JsonBody, validate
+from reward_server.api.charged import evaluated, played
 from reward_server.api.context import Body, IdempotencyKey, answer, services_of, within
 from reward_server.api.router import Router
 from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import ANY, Scope
 from reward_server.compat import examples
-from reward_server.compat.scoring import scored
 from reward_server.errors import FieldProblem, HistoryMismatch, InvalidRequest, NotFound
-from reward_server.transcripts.weight import weight
 from trainer_client.wire import (
     CreateEpisodeRequest,
     EpisodeConfig,
@@ -205,7 +204,7 @@ async def _judged(request: Request, lab: Lab, chat: ChatRequest, where: tuple[st
     """The reward of a conversation, as JSON text."""
     collection, scenario = where
     wanted = EvaluateRequest(collection_slug=collection, scenario_slug=scenario, messages=chat.messages)
-    result = await scored(request, lab, wanted, key)
+    result = await evaluated(request, lab, wanted, key)
     kept = {name: result[name] for name in ("reward", "scores", "evaluation_id", "scoring_version") if name in result}
     return json.dumps(kept)
 
@@ -240,11 +239,8 @@ async def _played(request: Request, lab: Lab, chat: ChatRequest, where: tuple[st
 
 
 async def _turn(request: Request, lab: Lab, episode: str, said: Message, key: str | None) -> Body:
-    services = services_of(request)
     message = validate(Message, {**said.model_dump(), "role": "assistant"})
-    await services.compute.charge(lab, weight(message), turns=1)
-    work = services.episodes.turn(lab, episode, TurnRequest(messages=[message]), key)
-    return await within(services.settings.request_deadline_s, work)
+    return await played(services_of(request), lab, episode, TurnRequest(messages=[message]), key)
 
 
 def _exchanges(history: Sequence[Message]) -> Iterator[tuple[Message, Message | None]]:

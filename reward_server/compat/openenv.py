@@ -18,6 +18,7 @@ from reward_server import __version__
 from reward_server.api.access import for_keys
 from reward_server.api.answers import answers
 from reward_server.api.body import CONVERSATION, JsonBody, validate
+from reward_server.api.charged import played
 from reward_server.api.context import API_PREFIX, Body, Services, answer, services_of, within
 from reward_server.api.router import Router
 from reward_server.auth.lab import Lab
@@ -25,7 +26,6 @@ from reward_server.auth.scopes import ANY, Scope
 from reward_server.compat import examples
 from reward_server.compat.session import episode_of, remember
 from reward_server.transcripts.spoken import of_a_rollout
-from reward_server.transcripts.weight import weight
 from trainer_client.wire import (
     MAX_TURNS,
     CreateEpisodeRequest,
@@ -212,9 +212,7 @@ async def stepped(services: Services, lab: Lab, episode: str, action: AgentTurn)
     """Play a step; return how many there are now, and what is observed."""
     said = action.message if isinstance(action.message, str) else to_json(action.message).decode()
     message = validate(Message, {"role": "assistant", "content": of_a_rollout(said), "tool_calls": action.tool_calls})
-    await services.compute.charge(lab, weight(message), turns=1)
-    work = services.episodes.turn(lab, episode, TurnRequest(messages=[message]), None)
-    turn = await within(services.settings.request_deadline_s, work)
+    turn = await played(services, lab, episode, TurnRequest(messages=[message]), None)
     done: bool = turn["episode_complete"]
     return turn["turn"], _observation(turn["observation"]["content"], turn["reward"] if done else None, done=done)
 

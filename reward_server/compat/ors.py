@@ -293,7 +293,7 @@ async def ors_call(
         turn = turn_of(call, _shown(scenario))
     except UnplayableCall as refused:
         return told(Event("task_id", call_id), Event("end", to_json(refused.outcome()).decode()))
-    # Before the stream: clients try again what is refused by a status.
+    # Charged here, before the stream: clients try again what is refused by a status.
     await services.compute.charge(lab, weight(turn.messages[0]), turns=1)
     work = partial(_turn, services, lab, episode["episode_id"], turn, call_id)
     ending = asyncio.create_task(ended(work, request.state.request_id))

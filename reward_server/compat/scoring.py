@@ -6,21 +6,14 @@ from collections.abc import Sequence
 
 from fastapi import Request
 
+from reward_server.api.charged import evaluated
 from reward_server.api.context import Body, services_of, while_connected, within
 from reward_server.auth.lab import Lab
 from reward_server.errors import FieldProblem, InvalidRequest, JudgeFailed, ProviderFailed
-from reward_server.transcripts.weight import weight_of, weight_of_all
+from reward_server.transcripts.weight import weight_of_all
 from trainer_client.wire import BatchItem, EvaluateRequest
 
 _FAILED = {kind.code for kind in (ProviderFailed, JudgeFailed)}
-
-
-async def scored(request: Request, lab: Lab, wanted: EvaluateRequest, key: str | None = None) -> Body:
-    """Score as POST /evaluate does; raises what it raises."""
-    services = services_of(request)
-    await services.compute.charge(lab, weight_of(wanted.messages), evaluations=1)
-    work = services.evaluations.evaluate(lab, wanted, key)
-    return await within(services.settings.request_deadline_s, while_connected(request, work))
 
 
 async def all_scored(
@@ -37,7 +30,7 @@ async def all_scored(
         InvalidRequest: one of them cannot be scored.
     """
     if len(wanted) == 1:
-        return [await scored(request, lab, wanted[0], key)]
+        return [await evaluated(request, lab, wanted[0], key)]
     if not wanted:
         return []
     services = services_of(request)

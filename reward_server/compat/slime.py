@@ -14,12 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 from reward_server.api.access import for_keys
 from reward_server.api.answers import answers
 from reward_server.api.body import CONVERSATION, JsonBody
+from reward_server.api.charged import evaluated
 from reward_server.api.context import API_PREFIX, Body, IdempotencyKey, answer
 from reward_server.api.router import Router
 from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import Scope
 from reward_server.compat import examples
-from reward_server.compat.scoring import scored
 from reward_server.compat.target import Label, TargetLabel, target_of, transcript, without_special_tokens
 from trainer_client.wire import EvaluateRequest, Message, RequestModel, ResponseModel, Reward
 
@@ -73,7 +73,7 @@ async def slime_reward(
         messages=transcript(target, without_special_tokens(sample.response), "response"),
         reward_config=target.reward_config,
     )
-    result = await scored(request, lab, wanted, key)
+    result = await evaluated(request, lab, wanted, key)
     if query.format == "number":
         reward: float = result["reward"]
         return reward

@@ -63,10 +63,9 @@ class LocalDecisions:
 
     def _decided(self, question: Typed, said: Sequence[str]) -> AnswerProbabilities:
         if isinstance(question, YesNoQuestion):
-            sides = [question.yes or question.asks, *([question.no] if question.no else [])]
-            likeness = self._cosine(said, sides).max(axis=0)
-            against = max(MIDDLE, float(likeness[1])) if question.no else MIDDLE
-            yes = 1 / (1 + math.exp(-SLOPE * (float(likeness[0]) - against)))
+            # What yes and no mean says nothing without the question: many questions share one wording of both.
+            likeness = float(self._cosine(said, [question.asks]).max())
+            yes = 1 / (1 + math.exp(-SLOPE * (likeness - MIDDLE)))
             return AnswerProbabilities({YES: yes, NO: 1 - yes})
         texts = (
             [text or label for label, text in question.options]

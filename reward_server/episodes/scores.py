@@ -9,8 +9,9 @@ from reward_server.episodes.history import HistoryLine
 from reward_server.episodes.machine import agent_role
 from reward_server.scoring.breakdown import breakdown
 from reward_server.scoring.config import read_config, without_calibration
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import Scored
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.scorer import Scorer
 from reward_server.store.records import EpisodeRow
 from trainer_client.wire import RewardConfig, ToolCall
 

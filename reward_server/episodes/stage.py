@@ -17,15 +17,16 @@ from typing import TypeVar
 from personas.case.temperament import Temperament
 from personas.hearing.heard import AgentTurn
 from personas.hearing.state import PersonaState
-from personas.play.phrasing import Objection, Phrasing, adopt
-from personas.play.simulator import Opening, Reply, Simulator
+from personas.play.direction import character_of, direction_of
+from personas.play.line_guard import LineGuard, Objection
+from personas.play.simulator import Opening, Reply, Simulator, adopt
 from personas.play.voice import draw
 from personas.reading.matcher import Matcher
 from personas.reading.reader import Reader
-from reward_server.episodes.wording import Wording
 from reward_server.errors import FieldProblem, InvalidRequest, LabsError, PersonaFailed
 from reward_server.logs.logger import get_logger
 from reward_server.store.records import EpisodeRow
+from reward_server.voice.speaker import Speaker
 from scenarios.library import PublicScenario, SealedScenario, Vault
 from scenarios.spelling import meant
 
@@ -53,6 +54,8 @@ class PersonaInput:
     episode: EpisodeRow
     turn: AgentTurn
     earlier: Sequence[str]
+    heard: Sequence[str] = ()
+    """What the agent said in the turns before."""
 
 
 class PersonaStage:
@@ -66,15 +69,15 @@ class PersonaStage:
         matcher: Matcher,
         threads: Executor,
         *,
-        wording: Wording | None = None,
+        speaker: Speaker | None = None,
     ) -> None:
         self._vault = vault
         self._temperaments = temperaments
         self._reader = reader
         self._matcher = matcher
         self._threads = threads
-        self._wording = wording
-        """Who finds other words for what personas say; None leaves them their own."""
+        self._speaker = speaker
+        """Who words what personas say; None leaves them the engine's lines."""
         self._simulators: dict[tuple[str, str, str, str], Simulator] = {}
 
     async def open(self, collection: str, scenario: str, persona: str, seed: int, split: str | None) -> Opening:
@@ -91,10 +94,10 @@ class PersonaStage:
         as much as many a reply. `then` is given the number of the episode, and shall raise nothing.
         """
         acts = [self._act(said) for said in all_said]
-        if self._wording is None:
+        if self._speaker is None:
             jobs = [partial(_reply_and, act, partial(then, number)) for number, act in enumerate(acts)]
             return await self._done(jobs)
-        replies = await asyncio.gather(*map(partial(self._worded, self._wording), all_said, await self._done(acts)))
+        replies = await asyncio.gather(*map(partial(self._voiced, self._speaker), all_said, await self._done(acts)))
         afterwards = [
             partial(_reply_and, partial(_same, reply), partial(then, number))
             for number, reply in enumerate(replies)
@@ -117,24 +120,28 @@ class PersonaStage:
         state = PersonaState.from_json(episode.persona_state)
         return partial(simulator.reply, state, said.turn, episode.seed, said.earlier[-1] if said.earlier else "")
 
-    async def _worded(self, wording: Wording, said: PersonaInput, reply: Reply | LabsError) -> Reply | LabsError:
-        """The reply in a language model's words, where they say the same."""
+    async def _voiced(self, speaker: Speaker, said: PersonaInput, reply: Reply | LabsError) -> Reply | LabsError:
+        """The reply in a language model's words, where the guard accepts them."""
         if isinstance(reply, LabsError):
             return reply
         episode = said.episode
-        case = self._sealed(episode).case
-        phrasing = Phrasing(case, self._temperaments[episode.persona_slug], self._matcher)
+        sealed = self._sealed(episode)
+        character = character_of(sealed.case, self._temperaments[episode.persona_slug], sealed.card.name)
+        guard = LineGuard(sealed.case, character, self._matcher)
         before = PersonaState.from_json(episode.persona_state)
-        cue = phrasing.cue(reply, said.turn.text, said.earlier)
+        heard = [*said.heard, said.turn.text]
+        direction = direction_of(sealed.case, tuple(before.said), reply, heard, said.earlier)
 
         async def check(text: str) -> Objection | None:
-            return None if cue is None else await self._play(partial(phrasing.objection, before, reply, cue, text))
+            if direction is None:
+                return None
+            return await self._play(partial(guard.objection, before, reply, direction, text))
 
         try:
-            words = await wording.words_for(cue, check, episode.lab_id)
+            text = await speaker.line(character, direction, check, episode.lab_id)
         except LabsError as error:
             return error
-        return reply if words is None else adopt(reply, words)
+        return reply if text is None else adopt(reply, text)
 
     def _sealed(self, episode: EpisodeRow) -> SealedScenario:
         """The variant that the episode began with, as whoever scores it finds it, too."""

@@ -39,8 +39,10 @@ from reward_server.errors import (
     TurnInProgress,
 )
 from reward_server.ids import IdPrefix, is_id, new_token
+from reward_server.scoring.pending import StartedScoring
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import Unscored
-from reward_server.scoring.scorer import Scorer, ScoreRequest, StartedScoring
+from reward_server.scoring.scorer import Scorer
 from reward_server.shared_state.in_flight import InFlightTurns, TurnEntry
 from reward_server.shared_state.locks import LockBusy, Locks
 from reward_server.store.records import EpisodeRow, EpisodeStatus, TurnRow
@@ -142,8 +144,12 @@ class _New:
     def said(self) -> PersonaInput:
         """The persona's input: the agent's turn and the lines before it."""
         agent_turn = AgentTurn(utterance(self.message.content).text, valid_tool_ids(_calls(self.message), self.tools))
+        turns = self.loaded.turns
         return PersonaInput(
-            self.loaded.row, agent_turn, [self.loaded.row.opening, *(turn.observation for turn in self.loaded.turns)]
+            self.loaded.row,
+            agent_turn,
+            [self.loaded.row.opening, *(turn.observation for turn in turns)],
+            [utterance(turn.agent_content).text for turn in turns],
         )
 
     def log(self, reply: Reply | None = None) -> list[HistoryLine]:

@@ -8,7 +8,7 @@ from reward_server.access import scenario_for
 from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import Scope
 from reward_server.scoring.given import GivenRubrics
-from reward_server.scoring.scorer import ScoreRequest
+from reward_server.scoring.request import ScoreRequest
 from scenarios.library import Catalog, SealedScenario
 from scenarios.rubric_file import GIVEN
 from trainer_client.wire import CompareRequest, EvaluateRequest, RankRequest

@@ -16,7 +16,8 @@ from reward_server.evaluations.places import Place, Places
 from reward_server.scoring.config import read_config, without_calibration
 from reward_server.scoring.given import GivenRubrics
 from reward_server.scoring.rank import Ranker
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.request import ScoreRequest
+from reward_server.scoring.scorer import Scorer
 from reward_server.telemetry.metrics import Metrics
 from scenarios.library import Catalog
 from trainer_client.wire import RankRequest

@@ -26,8 +26,9 @@ from reward_server.ids import IdPrefix, is_id, new_comparison_id, new_evaluation
 from reward_server.scoring.compare import compare
 from reward_server.scoring.config import read_config, without_calibration
 from reward_server.scoring.given import GivenRubrics
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import Scored, Unscored, or_raise
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.scorer import Scorer
 from reward_server.scoring.tie_breaker import TieBreaker
 from reward_server.store.records import ComparisonRow, EvaluationRow, EvaluationSource
 from reward_server.store.store import Store

@@ -8,14 +8,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from personas.case.library import load_temperaments
-from reward_server.exam.marks import PlayScorer
+from reward_server.exam.build import examiner_of
 from reward_server.exam.rubric import examine_rubric
-from reward_server.exam.run import Examiner
 from reward_server.server.engine import OfflineEngine, offline_engine
 from reward_server.settings import load_settings
 from scenarios.exam_logs import SUFFIX, load_logs
-from scenarios.library import Library, breaches, labelled_turns, load_sound, natural_agents
+from scenarios.library import Library, load_sound
 from scenarios.own import write_files
 
 PARTS = {"loading": (0.0, 0.1), "playing": (0.1, 1.0)}
@@ -36,31 +34,22 @@ def do(order: dict[str, Any], report: Callable[[str, int, int], None]) -> dict[s
         with offline_engine(settings, library) as engine:
             found = list(_examined(library, engine, root, report))
     failures = [line for lines in found for line in lines]
-    return {"passed": not failures, "findings": failures[:MOST_FINDINGS]}
+    warnings = [f"{Path(each.file).name}: {each.severity}: {each.message}" for each in library.warnings]
+    return {"passed": not failures, "findings": [*failures, *warnings][:MOST_FINDINGS]}
 
 
 def _examined(
     library: Library, engine: OfflineEngine, root: Path, report: Callable[[str, int, int], None]
 ) -> Iterator[list[str]]:
     """What failed, scenario by scenario."""
-    examiner = Examiner(
-        library=library,
-        reader=engine.reader,
-        marker=PlayScorer(engine.scorer, engine.reader, engine.matcher),
-        temperaments=load_temperaments(),
-        natural=natural_agents(library, root),
-        turns=labelled_turns(library, root),
-        breaches=breaches(library, root),
-        seeds=(1,),
-        probing_turns=PROBING_TURNS,
-    )
+    examiner = examiner_of(library, engine, root, seeds=(1,), probing_turns=PROBING_TURNS)
     names = library.vault.names()
     for number, name in enumerate(names):
         report("playing", number, len(names))
         scenario = library.vault.open(*name)
         if scenario.has_persona:
             exam = asyncio.run(examiner.examine(scenario))
-            yield [f"{name[1]}: {line}" for each in exam.advice for line in (each.failure, *each.details)]
+            yield [f"{name[1]}: {line}" for each in exam.failures for line in (each.text, *each.details)]
         else:
             logs = load_logs(root / name[0] / f"{name[1]}{SUFFIX}")
             yield [f"{name[1]}: {each}" for each in asyncio.run(examine_rubric(scenario, logs, engine.scorer)).failures]

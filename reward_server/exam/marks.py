@@ -12,8 +12,9 @@ from personas.reading.matcher import Matcher
 from personas.reading.reader import Reader
 from personas.replay.replayer import Record, replay
 from reward_server.exam.play import Play
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import or_raise
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.scorer import Scorer
 from scenarios.library import SealedScenario
 from trainer_client.wire import Message
 

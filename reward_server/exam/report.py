@@ -1,6 +1,6 @@
 """The report of an exam: figures, the limits they are held against, and the failures in words.
 
-The figures hold no private text and may be published. `Advice` explains failures to the author and quotes the
+The figures hold no private text and may be published. `Failure` explains failures to the author and quotes the
 author's own file, so it stays on the author's terminal.
 """
 
@@ -93,16 +93,16 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Advice:
+class Failure:
     """One failure, and what the author can look at. Private."""
 
-    failure: str
+    text: str
     details: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Note:
-    """A remark that fails nothing, in one line, and what it rests on. Private."""
+    """Something that fails nothing, in one line, and what it rests on. Private."""
 
     text: str
     details: tuple[str, ...] = ()
@@ -113,14 +113,14 @@ class ScenarioExam:
     """The result of one scenario."""
 
     figures: Figures
-    advice: tuple[Advice, ...] = field(repr=False)
+    failures: tuple[Failure, ...] = field(repr=False)
     notes: tuple[Note, ...] = field(repr=False, default=())
     seconds: float = 0.0
 
     @property
     def passed(self) -> bool:
         """True if nothing failed."""
-        return not self.advice
+        return not self.failures
 
     def to_json(self) -> dict[str, Any]:
         """The figures and the names of the failures."""
@@ -139,7 +139,7 @@ class ScenarioExam:
             "never_met": f.never_met,
             "always_met": f.always_met,
             "passed": self.passed,
-            "failures": [advice.failure for advice in self.advice],
+            "failures": [failure.text for failure in self.failures],
             "seconds": round(self.seconds, 1),
         }
 

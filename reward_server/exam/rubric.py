@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import Scored, Unscored
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.scorer import Scorer
 from scenarios.exam_logs import Log, empty_talk
 from scenarios.library import SealedScenario
 from trainer_client.wire import Message

@@ -13,8 +13,8 @@ from statistics import pstdev
 
 from personas.case.temperament import Temperament
 from personas.reading.reader import Reader
-from reward_server.exam.advice import Findings, failures
 from reward_server.exam.breaches import unfired
+from reward_server.exam.failures import ExamEvidence, failures
 from reward_server.exam.marks import PlayScore, PlayScorer
 from reward_server.exam.notes import notes
 from reward_server.exam.play import Play, play
@@ -82,9 +82,9 @@ class Examiner:
         )
         pairs = list(zip(plays, marks, strict=True))
         silent = unfired(scenario, self.breaches.get(scenario.name, ()), self.reader)
-        found = Findings(scenario, figures, pairs, heard, leaks, drawn_out, never, always, silent)
-        advice, remarks = (*failures(found), *varied.advice), (*notes(found), *varied.notes)
-        return ScenarioExam(figures, advice, remarks, time.monotonic() - started)
+        evidence = ExamEvidence(scenario, figures, pairs, heard, leaks, drawn_out, never, always, silent)
+        failed, noted = (*failures(evidence), *varied.failures), (*notes(evidence), *varied.notes)
+        return ScenarioExam(figures, failed, noted, time.monotonic() - started)
 
     def _agents(self, scenario: SealedScenario) -> dict[str, ScriptedAgent]:
         return agents(scenario.secrets, scenario.topics, self.natural.get(scenario.name))

@@ -11,10 +11,10 @@ from statistics import fmean
 
 from personas.case.temperament import Temperament
 from personas.reading.reader import Reader
-from reward_server.exam.advice import missed
+from reward_server.exam.failures import missed
 from reward_server.exam.marks import PlayScore, PlayScorer
 from reward_server.exam.play import Play, play
-from reward_server.exam.report import Advice, Note
+from reward_server.exam.report import Failure, Note
 from scenarios.exam import ORACLE, agents
 from scenarios.library import SealedScenario
 
@@ -26,7 +26,7 @@ BLIND_AT_MOST = 0.35
 class VariantsFound:
     """What the exam of the variants found."""
 
-    advice: list[Advice] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     plays: int = 0
 
@@ -41,7 +41,7 @@ async def examine_variants(
     """Play every variant's oracle in its own variant with every temperament, and in the others with the first one."""
     if len(variants) < 2:
         return VariantsFound()
-    advice: list[Advice] = []
+    failures: list[Failure] = []
     blind: list[tuple[str, str, float]] = []
     count = 0
     for case in variants:
@@ -50,24 +50,24 @@ async def examine_variants(
         others = [other for other in variants if other is not case]
         replays = [_played(other, case, temperaments[slugs[0]], reader, seed) for other in others]
         marks = await marker.mark(case, [*own, *replays])
-        advice += _own(case, own, marks[: len(own)])
+        failures += _own(case, own, marks[: len(own)])
         blind += [(o.variant, case.variant, m.reward) for o, m in zip(others, marks[len(own) :], strict=True)]
         count += len(marks)
-    return VariantsFound(advice, list(_blind(blind)), count)
+    return VariantsFound(failures, list(_blind(blind)), count)
 
 
 def _played(of: SealedScenario, case: SealedScenario, temperament: Temperament, reader: Reader, seed: int) -> Play:
     return play(case, temperament, agents(of.secrets, of.topics, None)[ORACLE], reader, seed)
 
 
-def _own(case: SealedScenario, plays: Sequence[Play], marks: Sequence[PlayScore]) -> Iterator[Advice]:
+def _own(case: SealedScenario, plays: Sequence[Play], marks: Sequence[PlayScore]) -> Iterator[Failure]:
     leaks = [f"{each.temperament}, {leak}" for each in plays for leak in each.leaks]
     if leaks:
-        yield Advice(f"{len(leaks)} leaks of closed facts in the variant `{case.variant}`", tuple(leaks[:12]))
+        yield Failure(f"{len(leaks)} leaks of closed facts in the variant `{case.variant}`", tuple(leaks[:12]))
     worst = min(marks, key=lambda mark: mark.reward)
     if worst.reward < ORACLE_AT_LEAST and case.split is not None:
         told = f"in the variant `{case.variant}`, the oracle reached {worst.reward:.2f}, needs {ORACLE_AT_LEAST:.2f}"
-        yield Advice(told, tuple(missed(case, worst)))
+        yield Failure(told, tuple(missed(case, worst)))
 
 
 def _blind(found: Sequence[tuple[str, str, float]]) -> Iterator[Note]:

@@ -81,8 +81,7 @@ class EvaluateAgentItems:
     async def _one(self, work: Work, agent: AgentRow, item: JobItem, record: Record) -> None:
         try:
             wanted = await self._lines.read(AgentItem, item.line, _defaults(work.params))
-            played = await self._player.play(work.lab, agent, wanted, f"{work.job_id}/{item.index}")
-            work.read(played.characters)
+            played = await self._player.play(work.lab, agent, wanted, f"{work.job_id}/{item.index}", work.read)
             row = self._row(work, item, agent, wanted, played)
             async with self._store.transaction() as unit:
                 # First: who has lost the lease may not add an episode either.

@@ -23,6 +23,7 @@ from reward_server.errors import (
     Unavailable,
     in_a_line,
 )
+from reward_server.limits.usage import ReadingCounter
 from reward_server.store.job_records import ItemOutcome, ItemState
 from reward_server.store.records import JsonObject
 from reward_server.store.store import Store
@@ -108,7 +109,7 @@ class Work:
     file_id: str
     note: Callable[[JsonObject], Awaitable[None]]
     """Tell how far an item is: `stage` and `progress` from 0 to 1."""
-    read: Callable[[int], None]
+    read: ReadingCounter
     """Tell of characters that are read besides the items' lines."""
 
 

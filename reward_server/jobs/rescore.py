@@ -19,8 +19,9 @@ from reward_server.errors import EpisodeNotFound, EvaluationNotFound, InvalidReq
 from reward_server.jobs.evaluate import check_scenario
 from reward_server.jobs.kinds import JobItem, LineReader, Record, Work, failed_by, record_alone, succeeded
 from reward_server.scoring.config import read_config
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import or_raise
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.scorer import Scorer
 from reward_server.store.job_records import ItemOutcome
 from reward_server.store.records import EvaluationRow, JsonObject
 from reward_server.store.store import Store

@@ -48,7 +48,7 @@ LONGEST_WAIT_S = 60.0
 REST = timedelta(minutes=5)
 """The longest until a job is looked at again whose lab has used up its day."""
 
-CONVERSATIONS = {"evaluate": 1, "compare": 2, "rescore": 1, "evaluate_agent": 1}
+CONVERSATIONS = {"evaluate": 1, "compare": 2, "rescore": 1}
 """That are scored for an item."""
 JOB = "job"
 """In the audit log, where the address of a request would be."""
@@ -203,8 +203,8 @@ class JobWorker:
         if most is not None and await self._usage.read_today(job.lab_id) >= most:
             raise ComputeExhausted
 
-    def _read(self, job: JobRow, characters: int) -> None:
-        self._usage.count(job.lab_id, characters=characters)
+    def _read(self, job: JobRow, characters: int, *, turns: int = 0) -> None:
+        self._usage.count(job.lab_id, turns=turns, characters=characters)
 
     async def _have_it_rest(self, claim: Claim, reason: str) -> None:
         """Let items without an outcome wait for the lab's next day; the attempt does not count."""

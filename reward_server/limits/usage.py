@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date
+from typing import Protocol
 
 from reward_server.clock import Clock, until_midnight_s
 from reward_server.errors import StoreUnavailable
@@ -19,6 +20,13 @@ from reward_server.store.store import Store
 FLUSH_S = 5.0
 log = get_logger(__name__)
 _Key = tuple[str, date]
+
+
+class ReadingCounter(Protocol):
+    """Counts what was read for a lab."""
+
+    def __call__(self, characters: int, *, turns: int = 0) -> None:
+        """Count these characters, and the turns of episodes that they are."""
 
 
 class UsageMeter:

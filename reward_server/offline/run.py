@@ -17,8 +17,9 @@ from reward_server.offline.formats import ANYONE, BadRow, NoAgent, RowConversati
 from reward_server.offline.recast import RecordedAgentPlayer
 from reward_server.offline.results import Result, result_key
 from reward_server.offline.rows import InputRow
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import Scored, Unscored
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.scorer import Scorer
 from scenarios.library import SealedScenario
 from trainer_client.wire import Message
 

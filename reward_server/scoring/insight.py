@@ -20,8 +20,9 @@ from personas.replay.replayer import Record, TurnRecord
 from reward_server.judges.base import Evidence, Verdict
 from reward_server.scoring.config import read_config
 from reward_server.scoring.private_half import PrivateHalf, half_of
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import Scored
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.scorer import Scorer
 from reward_server.scoring.variant import heard_in
 from reward_server.store.records import JsonObject
 from reward_server.transcripts.transcript import SpokenMessage

@@ -18,8 +18,8 @@ from reward_server.judges.preflight import offence_in
 from reward_server.judges.ruler import GroupJudge, digest_of
 from reward_server.llm.base import FailureKind
 from reward_server.scoring.aggregate import considered
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import Scored, Unscored, or_raise
-from reward_server.scoring.scorer import ScoreRequest
 from reward_server.scoring.variant import heard_in
 from reward_server.telemetry.metrics import Metrics
 from scenarios.library import Vault

@@ -12,7 +12,7 @@ from typing import Protocol
 from reward_server.errors import JudgeFailed
 from reward_server.scoring.aggregate import considered
 from reward_server.scoring.compare import Winner
-from reward_server.scoring.scorer import ScoreRequest
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.variant import heard_in
 from reward_server.telemetry.metrics import Metrics
 from reward_server.transcripts.transcript import Transcript

@@ -39,6 +39,7 @@ from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import LanguageModel
 from reward_server.llm.budget import Ledger
 from reward_server.llm.caller import CallMeter
+from reward_server.scoring.disclosure import FULL_DISCLOSURE, DisclosurePolicy
 from reward_server.scoring.lineage import Lineage
 from reward_server.scoring.scorer import Scorer
 from reward_server.settings import Settings
@@ -202,7 +203,13 @@ def pair_judge(
 
 
 def build_scorer(
-    library: Library, matcher: Matcher, reader: Reader, threads: Executor, guests: ExtraJudges = NO_GUESTS
+    library: Library,
+    matcher: Matcher,
+    reader: Reader,
+    threads: Executor,
+    *,
+    disclosure: DisclosurePolicy,
+    guests: ExtraJudges = NO_GUESTS,
 ) -> Scorer:
     """The scorer with the embedded judges and the guests."""
     computed: list[ComputedJudge] = [StateJudge(), RuleJudge(), LocalJudge(matcher), *guests.plugins.computed]
@@ -214,6 +221,7 @@ def build_scorer(
         threads,
         load_temperaments(),
         reader=reader,
+        disclosure=disclosure,
         conversation_judges=guests.conversation_judges,
     )
 
@@ -303,6 +311,6 @@ def offline_engine(
         reward_model=learned.judge,
     )
     with ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring") as threads:
-        scorer = build_scorer(library, matcher, reader, threads, guests)
+        scorer = build_scorer(library, matcher, reader, threads, disclosure=FULL_DISCLOSURE, guests=guests)
         pairs = pair_judge(model, verdicts, reader, deciders.judges)
         yield OfflineEngine(matcher, reader, scorer, guests, pairs)

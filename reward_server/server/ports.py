@@ -7,12 +7,13 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import TextIO
+from typing import Protocol, TextIO
 
 from personas.reading.matcher import Matcher
 from personas.reading.reader import Reader
 from reward_server.clock import Clock, SystemClock
 from reward_server.llm.base import LanguageModel
+from reward_server.scoring.disclosure import DisclosurePolicy
 from reward_server.scoring.scorer import Scorer
 from reward_server.server.engine import ExtraJudges, build_scorer
 from reward_server.telemetry.traces import Traces
@@ -21,6 +22,22 @@ from scenarios.library import Library
 
 def _random_seed() -> int:
     return secrets.randbits(63)
+
+
+class ScorerBuilder(Protocol):
+    """As `build_scorer`."""
+
+    def __call__(
+        self,
+        library: Library,
+        matcher: Matcher,
+        reader: Reader,
+        threads: Executor,
+        *,
+        disclosure: DisclosurePolicy,
+        guests: ExtraJudges,
+    ) -> Scorer:
+        """The scorer on these parts."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +50,7 @@ class Ports:
     reader: Reader | None = None
     library: Library | None = None
     language_model: LanguageModel | None = None
-    build_scorer: Callable[[Library, Matcher, Reader, Executor, ExtraJudges], Scorer] = build_scorer
+    build_scorer: ScorerBuilder = build_scorer
     log_stream: TextIO | None = None
     serves: bool = True
     """Whether it answers requests; else it only does jobs, and others may use its database."""

@@ -16,7 +16,6 @@ from personas.reading.reader import LocalReader, Reader
 from reward_server.auth.audit import AuditLog
 from reward_server.classifier.build import classifier_judge
 from reward_server.encoders.micro_batcher import MicroBatcher, usable
-from reward_server.episodes.wording import Wording
 from reward_server.judges.estimate import ConversationJudge
 from reward_server.judges.plugins import Plugins, load_plugins
 from reward_server.judges.verdict_cache import VerdictCache
@@ -30,8 +29,8 @@ from reward_server.reward_models.service import RewardModelService
 from reward_server.scoring.lineage import Lineage
 from reward_server.scoring.metering import ScoringMeter
 from reward_server.scoring.scorer import Scorer
-from reward_server.scoring.telling import WeightingDisclosure
 from reward_server.scoring.tie_breaker import PairJudge
+from reward_server.scoring.weighting_disclosure import WeightingDisclosure
 from reward_server.server.engine import (
     Deciders,
     ExtraJudges,
@@ -49,10 +48,9 @@ from reward_server.server.ports import Ports
 from reward_server.settings import Settings
 from reward_server.store.store import Store
 from reward_server.telemetry.metrics import Metrics
+from reward_server.voice.build import own_voice_model, speaker_of
+from reward_server.voice.speaker import Speaker
 from scenarios.library import Library
-
-WORDING_SHARE = 0.25
-"""Of the time to answer a turn, the most that is spent on words; judges may need the rest."""
 
 log = get_logger(__name__)
 
@@ -66,6 +64,7 @@ class ScoringParts:
     reader: Reader
     threads: FairThreads
     model: LanguageModel | None
+    speaker: Speaker | None
     verdicts: VerdictCache
     learned: RewardModelService
     scorer: Scorer
@@ -131,12 +130,15 @@ async def scoring_of(stack: AsyncExitStack, inputs: BuildInputs, store: Store, l
         classifier=loaded.classifier,
         reward_model=lambda: loaded.learned.at_hand,
     )
-    scorer = ports.build_scorer(library, matcher, reader, threads, guests)
+    disclosure = WeightingDisclosure(library.vault, Weightings(), AuditLog(store, ports.clock))
+    scorer = ports.build_scorer(library, matcher, reader, threads, disclosure=disclosure, guests=guests)
     scorer.meter = ScoringMeter(library.vault, metrics)
-    scorer.telling = WeightingDisclosure(library.vault, Weightings(), AuditLog(store, ports.clock))
     lineage = Lineage(library.vault, guests.conversation_judges)
     pairs = pair_judge(model, verdicts, reader, deciders.judges)
-    return ScoringParts(library, matcher, reader, threads, model, verdicts, loaded.learned, scorer, lineage, pairs)
+    speaker = await _speaker(stack, inputs, store, model)
+    return ScoringParts(
+        library, matcher, reader, threads, model, speaker, verdicts, loaded.learned, scorer, lineage, pairs
+    )
 
 
 async def _deciders(
@@ -186,8 +188,14 @@ async def _language_model(
     return model
 
 
-def wording_of(model: LanguageModel | None, settings: Settings, metrics: Metrics) -> Wording | None:
-    """The model that words what personas say, if not their templates."""
-    if model is None or settings.persona_wording == "templates":
-        return None
-    return Wording(model, metrics, min(settings.llm_deadline_s, WORDING_SHARE * settings.request_deadline_s))
+async def _speaker(
+    stack: AsyncExitStack, inputs: BuildInputs, store: Store, judges_model: LanguageModel | None
+) -> Speaker | None:
+    """Who words what personas say, with a model of its own or that of the judges."""
+    settings, metrics, clock = inputs.settings, inputs.metrics, inputs.ports.clock
+    build = partial(language_model, ledger=StoredLedger(store), meter=metrics.llm, clock=clock)
+    own = await asyncio.to_thread(own_voice_model, settings, build)
+    if own is not None:
+        stack.push_async_callback(own.close)
+        log.info("voice_model", **own.describe())
+    return speaker_of(judges_model if own is None else own, settings, metrics)

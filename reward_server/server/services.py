@@ -48,7 +48,7 @@ from reward_server.server.background import Workers, job_kinds, workers_of
 from reward_server.server.callers import tokens_of
 from reward_server.server.chores import own
 from reward_server.server.infrastructure import BuildInputs, Infrastructure
-from reward_server.server.scoring import ScoringParts, wording_of
+from reward_server.server.scoring import ScoringParts
 from reward_server.shared_state.events import DATA_DELETED, SCENARIOS_CHANGED
 from reward_server.shared_state.redis_link import RedisLink
 from reward_server.store.store import Store
@@ -68,68 +68,24 @@ async def services_of(
     rubrics = GivenRubrics(scoring.scorer)
     shelf = CalibrationShelf(settings.calibrations, lab_at_work)
     insights = Insights(scoring.scorer, scoring.library.vault)
-    evaluations = EvaluationService(
-        store=store,
-        catalog=catalog,
-        scorer=scoring.scorer,
-        idempotency=idempotency,
-        clock=clock,
-        metrics=metrics,
-        calibrator=Calibrator(shelf, scoring.lineage),
-        rubrics=rubrics,
-        tie_breaker=_tie_breaker(scoring, metrics),
-    )
+    evaluations = _evaluations(inputs, infrastructure, scoring, shelf, rubrics)
     episodes = _episodes(inputs, infrastructure, scoring)
     agents = _agents(stack, inputs, infrastructure, scoring)
-    shelf_of_labs = await _own_scenarios(stack, infrastructure, scoring)
-    kinds = job_kinds(
-        evaluations=evaluations,
-        player=AgentPlayer(agents, episodes, catalog),
-        scorer=scoring.scorer,
-        catalog=catalog,
-        store=store,
-        settings=settings,
-        clock=clock,
-        keys=infrastructure.keys,
-        serves=inputs.ports.serves,
-        metrics=metrics,
-        scenarios_changed=partial(infrastructure.shared.events.tell, SCENARIOS_CHANGED, ""),
-    )
+    own_shelf = await _own_shelf(stack, infrastructure, scoring)
+    kinds = _kinds(inputs, infrastructure, scoring, evaluations, AgentPlayer(agents, episodes, catalog))
     work = await _jobs(stack, inputs, infrastructure, kinds)
-
-    async def submit(lab: Lab, slug: str, version: int) -> str:
-        item = {"collection": slug, "version": version}
-        job = await work.jobs.submit(lab, JobRequest(type=CHECK, items=[item]), None)
-        return str(job["job_id"])
-
     return Services(
         settings=settings,
         clock=clock,
         store=store,
         catalog=catalog,
-        gatekeeper=Gatekeeper(
-            infrastructure.keys,
-            infrastructure.shared.rates,
-            open_access=infrastructure.open_access,
-            tokens=tokens_of(settings, store, clock),
-            audit=infrastructure.audit,
-            failed=infrastructure.shared.failed_keys,
-            uses=infrastructure.key_uses,
-        ),
+        gatekeeper=_gatekeeper(inputs, infrastructure),
         cursors=CursorCodec(infrastructure.pepper),
         episodes=episodes,
         evaluations=evaluations,
         files=work.files,
         jobs=work.jobs,
-        training_runs=TrainingRunService(
-            store=store,
-            files=work.files,
-            catalog=catalog,
-            settings=settings,
-            idempotency=idempotency,
-            clock=clock,
-            wake=work.wake,
-        ),
+        training_runs=_training_runs(inputs, infrastructure, scoring, work),
         calibrations=shelf,
         drift=DriftService(store, catalog),
         rankings=_rankings(inputs, infrastructure, scoring, rubrics),
@@ -143,16 +99,9 @@ async def services_of(
             clock=clock,
         ),
         preferences=PreferenceService(store=store, catalog=catalog, idempotency=idempotency, clock=clock),
-        webhooks=WebhookService(
-            store=store,
-            idempotency=idempotency,
-            clock=clock,
-            pepper=infrastructure.pepper,
-            private=settings.private_addresses,
-            names=infrastructure.names,
-        ),
+        webhooks=_webhooks(inputs, infrastructure),
         agents=agents,
-        own_scenarios=OwnScenarios(store, clock, shelf_of_labs, submit),
+        own_scenarios=OwnScenarios(store, clock, own_shelf, partial(_submit_check, work.jobs)),
         leaderboard=Leaderboard(store, catalog, scoring.scorer),
         reward_models=scoring.learned,
         metrics=metrics,
@@ -170,7 +119,93 @@ async def services_of(
     )
 
 
-async def _own_scenarios(stack: AsyncExitStack, infrastructure: Infrastructure, scoring: ScoringParts) -> OwnShelf:
+def _gatekeeper(inputs: BuildInputs, infrastructure: Infrastructure) -> Gatekeeper:
+    return Gatekeeper(
+        infrastructure.keys,
+        infrastructure.shared.rates,
+        open_access=infrastructure.open_access,
+        tokens=tokens_of(inputs.settings, infrastructure.store, inputs.ports.clock),
+        audit=infrastructure.audit,
+        failed=infrastructure.shared.failed_keys,
+        uses=infrastructure.key_uses,
+    )
+
+
+def _evaluations(
+    inputs: BuildInputs,
+    infrastructure: Infrastructure,
+    scoring: ScoringParts,
+    shelf: CalibrationShelf,
+    rubrics: GivenRubrics,
+) -> EvaluationService:
+    return EvaluationService(
+        store=infrastructure.store,
+        catalog=scoring.library.catalog,
+        scorer=scoring.scorer,
+        idempotency=infrastructure.idempotency,
+        clock=inputs.ports.clock,
+        metrics=inputs.metrics,
+        calibrator=Calibrator(shelf, scoring.lineage),
+        rubrics=rubrics,
+        tie_breaker=_tie_breaker(scoring, inputs.metrics),
+    )
+
+
+def _kinds(
+    inputs: BuildInputs,
+    infrastructure: Infrastructure,
+    scoring: ScoringParts,
+    evaluations: EvaluationService,
+    player: AgentPlayer,
+) -> Mapping[str, JobKind]:
+    """The types of jobs, by name."""
+    return job_kinds(
+        evaluations=evaluations,
+        player=player,
+        scorer=scoring.scorer,
+        catalog=scoring.library.catalog,
+        store=infrastructure.store,
+        settings=inputs.settings,
+        clock=inputs.ports.clock,
+        keys=infrastructure.keys,
+        serves=inputs.ports.serves,
+        metrics=inputs.metrics,
+        scenarios_changed=partial(infrastructure.shared.events.tell, SCENARIOS_CHANGED, ""),
+    )
+
+
+def _training_runs(
+    inputs: BuildInputs, infrastructure: Infrastructure, scoring: ScoringParts, work: _Work
+) -> TrainingRunService:
+    return TrainingRunService(
+        store=infrastructure.store,
+        files=work.files,
+        catalog=scoring.library.catalog,
+        settings=inputs.settings,
+        idempotency=infrastructure.idempotency,
+        clock=inputs.ports.clock,
+        wake=work.wake,
+    )
+
+
+def _webhooks(inputs: BuildInputs, infrastructure: Infrastructure) -> WebhookService:
+    return WebhookService(
+        store=infrastructure.store,
+        idempotency=infrastructure.idempotency,
+        clock=inputs.ports.clock,
+        pepper=infrastructure.pepper,
+        private=inputs.settings.private_addresses,
+        names=infrastructure.names,
+    )
+
+
+async def _submit_check(jobs: JobService, lab: Lab, slug: str, version: int) -> str:
+    """Have a version of a lab's own collection checked; the id of the job."""
+    job = await jobs.submit(lab, JobRequest(type=CHECK, items=[{"collection": slug, "version": version}]), None)
+    return str(job["job_id"])
+
+
+async def _own_shelf(stack: AsyncExitStack, infrastructure: Infrastructure, scoring: ScoringParts) -> OwnShelf:
     """What labs brought, kept up to date."""
     shelf = OwnShelf(infrastructure.store, scoring.library, scoring.scorer)
     await shelf.refresh()
@@ -187,12 +222,13 @@ async def _own_scenarios(stack: AsyncExitStack, infrastructure: Infrastructure, 
 
 
 def _episodes(inputs: BuildInputs, infrastructure: Infrastructure, scoring: ScoringParts) -> EpisodeService:
-    wording = wording_of(scoring.model, inputs.settings, inputs.metrics)
     vault, temperaments = scoring.library.vault, load_temperaments()
     episodes = EpisodeService(
         store=infrastructure.store,
         catalog=scoring.library.catalog,
-        stage=PersonaStage(vault, temperaments, scoring.reader, scoring.matcher, scoring.threads, wording=wording),
+        stage=PersonaStage(
+            vault, temperaments, scoring.reader, scoring.matcher, scoring.threads, speaker=scoring.speaker
+        ),
         scorer=scoring.scorer,
         idempotency=infrastructure.idempotency,
         clock=inputs.ports.clock,

@@ -30,11 +30,7 @@ def occupied(url: str) -> Iterator[None]:
     held = _opened(database)
     try:
         if not _took(held):
-            pid = os.read(held, 20).decode(errors="replace").strip() or "unknown"
-            raise ConfigurationError(
-                f"A server (process {pid}) runs on {database.parent} already: stop it, give this one another folder "
-                "with --data, or use PostgreSQL for several servers"
-            )
+            raise _is_occupied(database, os.read(held, 20).decode(errors="replace").strip() or "unknown")
         yield
     finally:
         # Closing lets go; so does the death of the process.
@@ -58,6 +54,13 @@ def occupant(url: str) -> int | None:
     return pid if held else None
 
 
+def require_free(url: str) -> None:
+    """`ConfigurationError` at once if a server can be seen that has the database; `occupied` decides."""
+    database, pid = sqlite_file(url), occupant(url)
+    if database is not None and pid is not None:
+        raise _is_occupied(database, str(pid))
+
+
 @asynccontextmanager
 async def succeeding(url: str) -> AsyncIterator[None]:
     """Wait until no server has the database, and hold it from then on; of several that wait one gets it."""
@@ -73,6 +76,13 @@ async def succeeding(url: str) -> AsyncIterator[None]:
         yield
     finally:
         os.close(held)
+
+
+def _is_occupied(database: Path, pid: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"A server (process {pid}) runs on {database.parent} already: stop it, give this one another folder "
+        "with --data, or use PostgreSQL for several servers"
+    )
 
 
 def _opened(database: Path) -> int:

@@ -36,10 +36,22 @@ class ScoringMetrics:
             ("kind",),
             registry=registry,
         )
-        self.persona_wording = Counter(
-            "labs_persona_wording",
-            "Lines of personas by whose words were said: the model's (`llm`), or the template's and why.",
+        self.persona_lines = Counter(
+            "labs_persona_lines",
+            "Lines of personas by whose words were said: the model's (`model`), or the engine's own and why.",
+            ("source",),
+            registry=registry,
+        )
+        self.voice_attempts = Counter(
+            "labs_voice_attempts",
+            "Lines that a model wrote: `accepted`, or what the guard had against them.",
             ("outcome",),
+            registry=registry,
+        )
+        self.voice_failures = Counter(
+            "labs_voice_failures",
+            "Lines that a model did not write, by the kind of the failure.",
+            ("kind",),
             registry=registry,
         )
         self.rewards = Histogram(

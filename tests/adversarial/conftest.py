@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.plays import Base, all_scenarios, bases
 from personas.reading.reader import Reader
+from reward_server.scoring.disclosure import FULL_DISCLOSURE
 from reward_server.scoring.scorer import Scorer
 from reward_server.server.engine import build_scorer, load_matcher, load_reader
 from reward_server.settings import Settings
@@ -38,7 +39,7 @@ def reader() -> Reader:
 @pytest.fixture(scope="package")
 def scorer(library: Library, reader: Reader) -> Iterator[Scorer]:
     with ThreadPoolExecutor(1) as threads:
-        yield build_scorer(library, load_matcher(Settings()), reader, threads)
+        yield build_scorer(library, load_matcher(Settings()), reader, threads, disclosure=FULL_DISCLOSURE)
 
 
 @pytest.fixture(scope="package")

@@ -16,8 +16,10 @@ from reward_server.classifier.chat import Chat
 from reward_server.classifier.judge import ClassifierJudge
 from reward_server.errors import JudgeFailed
 from reward_server.scoring.config import read_config
+from reward_server.scoring.disclosure import FULL_DISCLOSURE
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import or_raise
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.scorer import Scorer
 from reward_server.server.app import Ports, create_app
 from reward_server.settings import Settings
 from tests.classifier.endpoint import Endpoint, classified
@@ -88,6 +90,7 @@ async def test_a_composite_hears_it_and_a_failure_is_no_reward(threads: ThreadPo
             WordMatcher(),
             a_panel(),
             threads,
+            disclosure=FULL_DISCLOSURE,
             reader=WordReader(),
             conversation_judges=lambda: {judge.name: judge},
         )

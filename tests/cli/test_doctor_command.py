@@ -111,7 +111,7 @@ def test_an_active_model_of_a_lab_is_looked_at_as_well(labs: Labs, tmp_path: Pat
     ("wrong", "unchecked", "looked_at"),
     [
         ({"LABS_LLM_PROVIDER": "openai"}, {"scoring", "calibrations", "llm"}, {"encoder", "scenarios", "port"}),
-        ({"LABS_PERSONA_WORDING": "llm"}, {"llm"}, {"scoring", "port"}),
+        ({"LABS_PERSONA_VOICE": "llm"}, {"voice"}, {"scoring", "port"}),
         ({"LABS_PORT": "x"}, {"port"}, {"scoring", "llm"}),
     ],
 )

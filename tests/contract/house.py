@@ -32,8 +32,11 @@ from reward_server.auth.pepper import load_pepper
 from reward_server.clock import ManualClock
 from reward_server.errors import LabsError
 from reward_server.llm.base import LanguageModel
+from reward_server.scoring.disclosure import DisclosurePolicy
+from reward_server.scoring.pending import StartedScoring
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import Scored, Unscored
-from reward_server.scoring.scorer import Scorer, ScoreRequest, StartedScoring
+from reward_server.scoring.scorer import Scorer
 from reward_server.server.app import Ports, create_app
 from reward_server.server.engine import ExtraJudges, build_scorer, load_reader
 from reward_server.settings import Settings
@@ -265,8 +268,16 @@ async def running_house(
     gate, logs = HeldMatcher(matcher), io.StringIO()
     house: House
 
-    def scorer(library: Library, matcher: Matcher, reader: Reader, threads: Executor, guests: ExtraJudges) -> Scorer:
-        return held(build_scorer(library, matcher, reader, threads, guests), house)
+    def scorer(
+        library: Library,
+        matcher: Matcher,
+        reader: Reader,
+        threads: Executor,
+        *,
+        disclosure: DisclosurePolicy,
+        guests: ExtraJudges,
+    ) -> Scorer:
+        return held(build_scorer(library, matcher, reader, threads, disclosure=disclosure, guests=guests), house)
 
     ports = Ports(
         clock=ManualClock(),

@@ -236,6 +236,20 @@ async def _by_hand(lab: Client, seed: int) -> float:
     return float(taken["reward"])
 
 
+async def test_each_turn_that_an_agent_plays_is_charged_once(lab: Client) -> None:
+    before = (await lab.ok("GET", "/usage"))["data"][0]
+    with policy(friendly) as server:
+        agent = await add(lab, server.url)
+        [line] = await results(lab, await evaluated(lab, agent, seeds=[1], **WHERE))
+    after = (await lab.ok("GET", "/usage"))["data"][0]
+    assert line["turns"] > 1
+    assert after["turns"] - before["turns"] == line["turns"]
+    assert after["evaluations"] == before["evaluations"]
+    episode = await lab.ok("GET", f"/episodes/{line['episode_id']}")
+    spoken = sum(len(each["content"]) for each in episode["messages"] if each["role"] == "assistant")
+    assert after["characters"] - before["characters"] > spoken
+
+
 async def test_items_may_name_scenario_and_seed_themselves(lab: Client) -> None:
     with policy(friendly) as server:
         agent = await add(lab, server.url)
@@ -268,11 +282,15 @@ async def test_an_agent_that_fails_gets_no_reward_and_goes_on_where_it_was(inner
         assert (line["status"], line["code"]) == ("error", "agent_failed")
         assert "server error" in line["message"]
         assert "reward" not in line
+        assert (await lab.ok("GET", "/usage"))["data"][0]["turns"] == 1
         assert (await lab.ok("GET", f"/leaderboard?collection_slug={COLLECTION}"))["data"] == []
         broken = False
         await lab.ok("POST", f"/jobs/{job['job_id']}/retry")
         finished = await over(lab, job)
         assert finished["counts"]["done"] == 1
+    [line] = await results(lab, finished)
+    # Of the attempts that failed, too, each turn is charged once.
+    assert (await lab.ok("GET", "/usage"))["data"][0]["turns"] == line["turns"] > 1
     openings = [a for a in server.asked if not any(m["role"] == "assistant" for m in a.body["messages"])]
     assert len(openings) == 1  # the first turn was played before the failure, and was not played again
 

@@ -22,6 +22,7 @@ from tests.contract.house import OTHER, WHERE, Client, House, Json, agent, asser
 from tests.contract.model_shop import COMPOSITE, Shop
 from tests.contract.ors_client import OrsClient
 from tests.contract.test_evaluate import BAD, GOOD
+from tests.contract.test_mcp import session as mcp_session
 from tests.contract.test_over_a_socket import listening
 from tests.contract.test_secrecy import leaks
 
@@ -154,6 +155,65 @@ async def test_an_episode_played_at_any_door_has_the_number_that_every_door_give
         numbers[door], _ = reward_of(door, await asked(labs, door, reply, before))
     assert set(numbers.values()) == {numbers["evaluate"]}, numbers
     assert numbers["evaluate"] > 0
+
+
+async def used(labs: Client) -> tuple[int, int]:
+    """The lab's turns and evaluations of today, as `GET /usage` counts them."""
+    today = (await labs.ok("GET", "/usage"))["data"][0]
+    return today["turns"], today["evaluations"]
+
+
+@pytest.mark.parametrize("door", ["evaluate", *ONE_NUMBER])
+async def test_what_a_door_scores_is_charged_once(labs: Client, door: str) -> None:
+    turns, evaluations = await used(labs)
+    if door == "evaluate":
+        await labs.ok("POST", "/evaluate", {**WHERE, "messages": GOOD})
+    else:
+        await asked(labs, door, LAST)
+    assert await used(labs) == (turns, evaluations + 1)
+
+
+PLAYING = ["turns", "batch", "socket", "openenv", "nemo-gym", "openai", "ors", "mcp"]
+
+
+@pytest.mark.parametrize("door", PLAYING)
+async def test_what_a_door_plays_is_charged_once(house: House, labs: Client, door: str) -> None:
+    turns, evaluations = await used(labs)
+    await play_one_turn(house, labs, door)
+    assert await used(labs) == (turns + 1, evaluations)
+
+
+async def play_one_turn(house: House, labs: Client, door: str) -> None:
+    """The same question at each door that plays episodes."""
+    line = "How did the flat tyre happen, if I may ask?"
+    match door:
+        case "turns":
+            await labs.say(await labs.create(), line)
+        case "batch":
+            item = {"episode_id": (await labs.create())["episode_id"], "messages": [agent(line)]}
+            [result] = (await labs.ok("POST", "/batch/turns", {"items": [item]}))["results"]
+            assert "reward" in result
+        case "socket":
+            began = await labs.create()
+            async with listening(house) as port, connect(f"ws://127.0.0.1:{port}/api/v1/episodes/ws") as socket:
+                turn = {"op": "turn", "ref": "a turn", "episode_id": began["episode_id"], "messages": [agent(line)]}
+                assert "reward" in json.dumps(await exchanged(socket, turn))
+        case "openenv":
+            await labs.ok("POST", "/compat/openenv/reset", {**WHERE, "seed": 7})
+            await labs.ok("POST", "/compat/openenv/step", {"action": {"message": line}})
+        case "nemo-gym":
+            await labs.ok("POST", "/compat/nemo-gym/seed_session", {**WHERE, "seed": 7})
+            await labs.ok("POST", "/compat/nemo-gym/reply", {"message": line})
+        case "openai":
+            await post(labs, "/v1/chat/completions", said(line))
+        case "ors":
+            client = OrsClient(labs.http, WHERE["collection_slug"])
+            await client.open(task_spec={**WHERE, "seed": 7})
+            await client.call("reply", message=line)
+        case _:
+            async with mcp_session(house) as mcp:
+                began = await mcp.ok("start_episode", **WHERE)
+                await mcp.ok("play_turn", episode_id=began["episode_id"], text=line)
 
 
 @pytest.mark.parametrize("door", ONE_NUMBER)

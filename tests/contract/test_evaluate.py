@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reward_server.errors import JudgeFailed
-from reward_server.scoring.scorer import ScoreRequest
+from reward_server.scoring.request import ScoreRequest
 from reward_server.transcripts.transcript import Transcript
 from tests.contract.house import OTHER, WHERE, Client, House, Json, assert_error
 from tests.store.builders import an_evaluation

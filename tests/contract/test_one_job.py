@@ -13,10 +13,11 @@ import pytest
 
 from personas.reading.matcher import Matcher
 from reward_server.errors import LabsError, ScenarioNotFound
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.request import ScoreRequest
+from reward_server.scoring.scorer import Scorer
 from scenarios.library import Library
 from tests.contract.house import Client, House, Json, assert_error
-from tests.contract.test_worded_personas import ASKS, GLASS, RACE, well, worded_house
+from tests.contract.test_voiced_personas import ASKS, GLASS, RACE, voiced_house, well
 
 ASK_CAUSE = "Good morning. I'm sorry to hear that. How did it happen?"
 ASK_DEADLINE = "I understand. When do you need it back?"
@@ -73,7 +74,7 @@ async def test_a_worded_line_is_scored_as_it_was_said(data: Path, matcher: Match
         heard.append(request.transcript.turns[-1].persona)
         return None
 
-    async with worded_house(data, matcher, library, well) as (house, _), house.client() as client:
+    async with voiced_house(data, matcher, library, well) as (house, _), house.client() as client:
         house.failure = failure
         episode = await client.create()
         said = [(await client.say(episode, text))["observation"]["content"] for text in ASKS]
@@ -86,11 +87,11 @@ async def test_a_check_of_words_that_fails_is_the_personas_failure_and_records_n
 ) -> None:
     house: House
 
-    def breaking(line: str) -> Any:
+    def breaking(say: list[str]) -> Any:
         house.matcher.broken = True
-        return well(line)
+        return well(say)
 
-    async with worded_house(data, matcher, library, breaking) as (house, _), house.client() as client:
+    async with voiced_house(data, matcher, library, breaking) as (house, _), house.client() as client:
         episode = await client.create()
         assert_error(await client.turn(episode, ASKS[0]), 502, "persona_failed")
         house.matcher.broken = False

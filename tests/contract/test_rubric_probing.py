@@ -12,7 +12,7 @@ from itertools import pairwise
 import pytest
 
 from reward_server.auth.scopes import EVERY
-from reward_server.scoring.telling import PROBED, STEP
+from reward_server.scoring.weighting_disclosure import PROBED, STEP
 from scenarios.schema import Family
 from tests.contract.house import WHERE, Client, House, Json, assert_error
 from tests.contract.test_evaluate import GOOD

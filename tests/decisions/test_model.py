@@ -171,8 +171,8 @@ async def test_the_local_adapter_decides_by_likeness() -> None:
 
     provider = LocalDecisions(cosine, "encoder/1")
     asked: dict[str, Typed] = {
-        "yes": YesNoQuestion("?", "knee"),
-        "no": YesNoQuestion("?", "tooth"),
+        "yes": YesNoQuestion("knee ?", "tooth", "tooth"),
+        "no": YesNoQuestion("tooth ?", "knee", "knee"),
         "which": ChoiceQuestion("?", (("a", "tooth"), ("b", "my knee"))),
         "how": LevelQuestion("?", ("knee", "tooth")),
     }

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.slow
 
 IN_FLIGHT = 50
 DRAIN_S = 30.0
+JOB_ITEMS = 200
 TALK = [{"role": "assistant", "content": "Good morning."}, {"role": "user", "content": "My bike has a flat tyre."}]
 
 
@@ -40,6 +41,15 @@ async def in_work(server: ServerProcess, http: httpx2.AsyncClient) -> int:
     page = (await http.get(f"{server.url}/metrics")).text
     [line] = [each for each in page.splitlines() if each.startswith("labs_requests_in_work ")]
     return int(float(line.split()[1]))
+
+
+async def done_of(http: httpx2.AsyncClient, job: str, *, at_least: int) -> int:
+    """The items of a job that are done, as soon as there are so many."""
+    async with asyncio.timeout(120.0):
+        while True:
+            done: int = (await http.get(f"/jobs/{job}")).json()["counts"]["done"]
+            if done >= at_least:
+                return done
 
 
 async def test_turns_in_flight_are_answered_and_stored_and_the_exit_code_is_0(tmp_path: Path) -> None:
@@ -145,3 +155,53 @@ async def test_open_streams_and_sockets_hold_nothing_up(tmp_path: Path) -> None:
         assert await asyncio.to_thread(server.wait) == 0
         # Were it held up it would take all of the drain time.
         assert time.monotonic() - ended_s < DRAIN_S / 2
+
+
+async def test_operations_of_a_socket_are_answered_with_what_was_stored_or_not_stored(tmp_path: Path) -> None:
+    settings = {"LABS_DRAIN_S": "1", "LABS_METRICS_ACCESS": "open"}
+    with server_process(tmp_path, keys=("acme",), **settings) as server:
+        headers = {"Authorization": f"Bearer {server.keys['acme']}"}
+        async with (
+            server.client("acme") as http,
+            connect(f"ws://127.0.0.1:{server.port}/api/v1/episodes/ws", additional_headers=headers) as socket,
+        ):
+            made = [(await http.post("/episodes", json=WHERE)).json()["episode_id"] for _ in range(IN_FLIGHT)]
+            for number, name in enumerate(made):
+                words = " ".join(f"And what about the {number * 100 + i}th time, was it wet?" for i in range(40))
+                operation = {"op": "turn", "ref": name, "episode_id": name}
+                await socket.send(json.dumps({**operation, "messages": [{"role": "user", "content": words}]}))
+            answers = [json.loads(await socket.recv())]
+            os.kill(server.pid, signal.SIGTERM)
+            answers += [json.loads(message) async for message in socket]
+        assert await asyncio.to_thread(server.wait) == 0
+    told = {each["ref"]: each for each in answers if "observation" in each}
+    refused = [each for each in answers if "observation" not in each]
+    assert len(told) < IN_FLIGHT, "the turns were over too soon"
+    assert all(each["status"] == 503 and each["retry_after_s"] > 0 for each in refused)
+    found = await stored(server.data, made)
+    assert {name: [row.observation for row in rows] for name, rows in found.items() if rows} == {
+        name: [each["observation"]["content"]] for name, each in told.items()
+    }
+
+
+async def test_a_job_goes_on_with_the_next_server_and_scores_each_item_once(tmp_path: Path) -> None:
+    items = [{**WHERE, "id": f"talk-{number}", "messages": TALK} for number in range(JOB_ITEMS)]
+    with server_process(tmp_path, keys=("acme",), LABS_DRAIN_S="20") as server:
+        async with server.client("acme") as http:
+            name = (await http.post("/jobs", json={"type": "evaluate", "items": items})).json()["job_id"]
+            begun = await done_of(http, name, at_least=1)
+        assert begun < JOB_ITEMS, "the job was over too soon"
+        os.kill(server.pid, signal.SIGTERM)
+        assert await asyncio.to_thread(server.wait) == 0
+    with server_process(tmp_path, keys=("acme",)) as server:
+        async with server.client("acme") as http:
+            assert await done_of(http, name, at_least=JOB_ITEMS) == JOB_ITEMS
+    store = await Store.open(sqlite_url(server.data / "labs.sqlite"))
+    try:
+        async with store.reading() as unit:
+            results = [result for _, result in await unit.jobs.results("acme", name, -1, 1000)]
+            evaluations = [each.evaluation_id for each in await unit.evaluations.of("acme")]
+    finally:
+        await store.close()
+    assert sorted(evaluations) == sorted(each["evaluation_id"] for each in results)
+    assert len(results) == JOB_ITEMS

@@ -22,6 +22,7 @@ from reward_server.fitting.agreement.scores import MeasuredJudges, attacked
 from reward_server.judges.base import Case
 from reward_server.judges.estimate import ConversationJudge, Estimate
 from reward_server.judges.pairwise import PairwisePreference
+from reward_server.scoring.disclosure import FULL_DISCLOSURE
 from reward_server.scoring.scorer import Scorer
 from reward_server.transcripts.transcript import Transcript
 from tests.scoring.builders import COLLECTION, GOOD, OPENING, SCENARIO, WordMatcher, WordReader, a_library, a_panel
@@ -102,7 +103,15 @@ async def measure(
 ) -> Figures:
     library = a_library()
     guests: Mapping[str, ConversationJudge] = {} if guest is None else {guest.name: guest}
-    scorer = Scorer(library, WordMatcher(), a_panel(), threads, reader=WordReader(), conversation_judges=lambda: guests)
+    scorer = Scorer(
+        library,
+        WordMatcher(),
+        a_panel(),
+        threads,
+        disclosure=FULL_DISCLOSURE,
+        reader=WordReader(),
+        conversation_judges=lambda: guests,
+    )
     heard: list[tuple[int, int]] = []
     task = AgreementTask(judges, attacked, pairwise)
     found = await of_judges(entries, scorer, library.vault, task, lambda done, total: heard.append((done, total)))

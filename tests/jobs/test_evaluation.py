@@ -17,8 +17,9 @@ from reward_server.offline.results import RESULTS, ResultsFile
 from reward_server.offline.rows import InputRow, read_rows
 from reward_server.offline.run import ScoringTask
 from reward_server.offline.scoring import score_rows
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import Scored, Unscored
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.scorer import Scorer
 from reward_server.server.engine import OfflineEngine
 from scenarios.library import Library
 from tests.jobs.conftest import COLLECTION, SCENARIO, Here

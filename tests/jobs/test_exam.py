@@ -13,7 +13,8 @@ import pytest
 from personas.case.library import load_temperaments
 from personas.hearing.state import PersonaState
 from reward_server.exam import play as play_module
-from reward_server.exam.advice import Findings
+from reward_server.exam.build import examiner_of
+from reward_server.exam.failures import ExamEvidence
 from reward_server.exam.marks import PlayScore, PlayScorer
 from reward_server.exam.notes import notes
 from reward_server.exam.play import ElicitedFact, Play, play
@@ -23,7 +24,7 @@ from reward_server.exam.run import Examiner
 from reward_server.server.engine import OfflineEngine, offline_engine
 from reward_server.settings import Settings
 from scenarios.exam import BAD, NATURAL, ORACLE, ExamTurn, ScriptedAgent, agents
-from scenarios.library import Library, SealedScenario, labelled_turns, load_library, natural_agents
+from scenarios.library import Library, SealedScenario, load_library
 from scenarios.template import begin
 from scenarios.turns import LabelledTurn
 from tests.jobs.conftest import COLLECTION, SCENARIO
@@ -32,16 +33,7 @@ ENDINGS = ("rubric.yaml", "agents.yaml", "background.yaml")
 
 
 def examiner(engine: OfflineEngine, library: Library, root: Path) -> Examiner:
-    return Examiner(
-        library=library,
-        reader=engine.reader,
-        marker=PlayScorer(engine.scorer, engine.reader, engine.matcher),
-        temperaments=load_temperaments(),
-        natural=natural_agents(library, root),
-        turns=labelled_turns(library, root),
-        seeds=(1,),
-        probing_turns=40,
-    )
+    return examiner_of(library, engine, root, seeds=(1,), probing_turns=40)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +62,7 @@ async def test_the_template_keeps_the_order_and_its_persona_understands(
 ) -> None:
     exam = await examiner(engine, library, root).examine(sealed)
     f = exam.figures
-    assert [advice.failure for advice in exam.advice] == []
+    assert [failure.text for failure in exam.failures] == []
     assert f.oracle >= 0.85
     assert f.ordered
     assert max(f.mean(agent) for agent in ("echo", "waffle", "refusing", "silent", "injecting")) <= 0.15
@@ -84,8 +76,8 @@ async def test_the_template_keeps_the_order_and_its_persona_understands(
 
 
 def failure(exam: ScenarioExam, words: str) -> tuple[str, ...]:
-    (advice,) = [advice for advice in exam.advice if words in advice.failure]
-    return advice.details
+    (failure,) = [failure for failure in exam.failures if words in failure.text]
+    return failure.details
 
 
 @pytest.mark.slow
@@ -257,8 +249,8 @@ def test_what_was_earned_is_no_leak(sealed: SealedScenario) -> None:
     assert play_module.leaks(sealed, PersonaState(), after, text, 1) == []
 
 
-def found(sealed: SealedScenario, values: float | None = 1.0, **changes: object) -> Findings:
-    """Findings of a play that met every criterion like that."""
+def found(sealed: SealedScenario, values: float | None = 1.0, **changes: object) -> ExamEvidence:
+    """ExamEvidence of a play that met every criterion like that."""
     marks = {criterion.id: values for criterion in sealed.secrets.rubric.criteria}
     mark = PlayScore(0.3, marks, {}, (), None)  # type: ignore[arg-type]
     plays = [(Play(agent, "plainspoken", 1, (), True, (), (), {}), mark) for agent in (*NATURAL, *BAD)]
@@ -266,7 +258,7 @@ def found(sealed: SealedScenario, values: float | None = 1.0, **changes: object)
         "figures": figures(), "pairs": plays, "heard": Understanding({}, ()),
         "leaks": (), "drawn_out": (), "never": (), "always": (),
     }  # fmt: skip
-    return Findings(sealed, **{**parts, **changes})  # type: ignore[arg-type]
+    return ExamEvidence(sealed, **{**parts, **changes})  # type: ignore[arg-type]
 
 
 def test_where_there_is_nothing_to_say_there_is_no_note(sealed: SealedScenario) -> None:

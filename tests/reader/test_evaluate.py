@@ -128,7 +128,7 @@ def test_borrowed_questions_are_about_nothing_and_come_from_elsewhere(library: L
 
 
 def test_what_a_background_answers_is_a_turn_about_no_topic(library: Library) -> None:
-    found = list(background_rows(library, [NAME]))
+    found = list(background_rows({NAME: library.vault.open(*NAME).case}))
     case = library.vault.open(*NAME).case
     assert {row.key for row in found} == {NAME}
     assert [row.turn.turn for row in found] == [ask for each in case.own_background for ask in each.examples]

@@ -20,8 +20,10 @@ from reward_server.judges.llm import LlmJudge
 from reward_server.judges.reading import CriterionAnswer, JudgeAnswer
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import FailureKind, Question
+from reward_server.scoring.disclosure import FULL_DISCLOSURE
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import Scored, Unscored
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.scorer import Scorer
 from reward_server.server.engine import ExtraJudges, build_scorer, load_matcher
 from reward_server.settings import Settings
 from scenarios.given import rubric_of_data
@@ -84,7 +86,9 @@ def answers(question: Question, number: int) -> JudgeAnswer:
 
 
 def scorer_of(matcher: Matcher, threads: ThreadPoolExecutor, *asked: RemoteJudge) -> Scorer:
-    return build_scorer(NO_SCENARIOS, matcher, packaged_reader(), threads, ExtraJudges(asked=asked))
+    return build_scorer(
+        NO_SCENARIOS, matcher, packaged_reader(), threads, disclosure=FULL_DISCLOSURE, guests=ExtraJudges(asked=asked)
+    )
 
 
 async def rewards(scorer: Scorer, rubric: dict[str, Any]) -> dict[str, Scored | Unscored]:
@@ -129,7 +133,14 @@ async def test_a_judge_of_whole_conversations_is_a_part_of_the_reward(
         def estimate(self, cases: Sequence[Case]) -> list[Estimate]:
             return [Estimate(min(1.0, sum(len(t.agent) for t in case.transcript.turns) / 1000)) for case in cases]
 
-    scorer = build_scorer(NO_SCENARIOS, matcher, packaged_reader(), threads, ExtraJudges(reward_model=Length))
+    scorer = build_scorer(
+        NO_SCENARIOS,
+        matcher,
+        packaged_reader(),
+        threads,
+        disclosure=FULL_DISCLOSURE,
+        guests=ExtraJudges(reward_model=Length),
+    )
     parts = [{"judge": "rubric", "weight": 3}, {"judge": "reward_model"}]
     found = await rewards(scorer, {**RUBRIC, "reward": {"combine": "weighted_sum", "parts": parts}})
     assert_in_order(found, 4)

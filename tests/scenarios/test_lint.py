@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from scenarios.library import load_library
 from scenarios.lint import lint, main
+from scenarios.yamlfile import Severity
 from tests.scenarios.conftest import Change
 
 
@@ -58,6 +60,21 @@ BROKEN = [
 def test_a_broken_rule_is_found(collections: Path, change: Change, old: str, new: str, word: str) -> None:
     change(old, new)
     assert any(word in message for message in messages(collections))
+
+
+def test_a_warning_is_said_and_refuses_nothing(
+    collections: Path, change: Change, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for points, changed in (("3", "20"), ("6", "1"), ("5", "1")):
+        change(f"    points: {points}\n", f"    points: {changed}\n")
+    passed, [finding] = lint([collections])
+    assert passed == 1
+    assert finding.severity is Severity.WARNING
+    assert "warning: `" in str(finding)
+    assert "of the points: split it" in finding.message
+    assert main([str(collections)]) == 0
+    assert "1 scenario passed, 1 finding\n" in capsys.readouterr().out
+    assert load_library(collections).warnings == (finding,)
 
 
 def test_a_finding_stands_at_its_line(collections: Path, change: Change) -> None:

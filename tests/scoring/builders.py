@@ -21,6 +21,7 @@ from reward_server.judges.local import LocalJudge
 from reward_server.judges.panel import Panel
 from reward_server.judges.rule import RuleJudge
 from reward_server.judges.state import StateJudge
+from reward_server.scoring.disclosure import FULL_DISCLOSURE
 from reward_server.scoring.scorer import Scorer
 from reward_server.transcripts.transcript import Transcript
 from scenarios.library import Catalog, Library, PublicCollection, PublicScenario, SealedScenario, Vault
@@ -317,7 +318,9 @@ def a_panel(*asked: RemoteJudge) -> Panel:
 
 def a_scorer(threads: Executor, *asked: RemoteJudge, scenario: SealedScenario | None = None) -> Scorer:
     """A scorer of the one scenario."""
-    return Scorer(a_library(scenario), WordMatcher(), a_panel(*asked), threads, reader=WordReader())
+    return Scorer(
+        a_library(scenario), WordMatcher(), a_panel(*asked), threads, disclosure=FULL_DISCLOSURE, reader=WordReader()
+    )
 
 
 Said = str | tuple[str, list[dict[str, Any]]]

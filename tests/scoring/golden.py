@@ -18,8 +18,10 @@ from reward_server.judges.local import LocalJudge
 from reward_server.judges.panel import Panel
 from reward_server.judges.rule import RuleJudge
 from reward_server.judges.state import StateJudge
+from reward_server.scoring.disclosure import FULL_DISCLOSURE
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import or_raise
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.scorer import Scorer
 from reward_server.server.engine import load_matcher, load_reader
 from reward_server.settings import Settings
 from reward_server.transcripts.revisions import REVISIONS
@@ -78,7 +80,7 @@ def computed() -> dict[str, Any]:
     with ThreadPoolExecutor(1) as threads:
         matcher = load_matcher(settings)
         panel = Panel([StateJudge(), RuleJudge(), LocalJudge(matcher)])
-        scorer = Scorer(a_library(), matcher, panel, threads, reader=load_reader(settings))
+        scorer = Scorer(a_library(), matcher, panel, threads, disclosure=FULL_DISCLOSURE, reader=load_reader(settings))
         requests = [ScoreRequest(COLLECTION, SCENARIO, a_transcript(*said)) for said in TALKS.values()]
         outcomes = asyncio.run(scorer.score(requests))
         rewards = {name: or_raise(outcome).reward for name, outcome in zip(TALKS, outcomes, strict=True)}

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from reward_server.scoring.breakdown import breakdown
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import Moments, Scored, or_raise
-from reward_server.scoring.scorer import ScoreRequest
 from tests.scoring.builders import COLLECTION, CRITERIA, GOOD, SCENARIO, TELL_PLACE, a_scorer, a_transcript
 
 

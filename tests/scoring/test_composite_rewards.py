@@ -12,9 +12,12 @@ import pytest
 from reward_server.errors import InvalidRewardConfig, JudgeFailed, Overloaded, ScenarioError
 from reward_server.judges.base import Case
 from reward_server.judges.estimate import ConversationJudge, Estimate
+from reward_server.scoring.computing import NOT_REPLAYED
 from reward_server.scoring.config import RewardConfig, read_config
+from reward_server.scoring.disclosure import FULL_DISCLOSURE
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import Scored, Unscored, or_raise
-from reward_server.scoring.scorer import NOT_REPLAYED, Scorer, ScoreRequest
+from reward_server.scoring.scorer import Scorer
 from scenarios.library import SealedScenario
 from scenarios.schema import CompositeReward
 from tests.scoring.builders import (
@@ -79,6 +82,7 @@ def build(threads: ThreadPoolExecutor) -> Build:
             WordMatcher(),
             a_panel(),
             threads,
+            disclosure=FULL_DISCLOSURE,
             reader=WordReader(),
             conversation_judges=lambda: named,
         )
@@ -215,7 +219,13 @@ async def test_a_lower_bound_of_the_lowest_does_not_leap(build: Build) -> None:
 async def test_each_reward_names_the_version_that_made_it(threads: ThreadPoolExecutor) -> None:
     seats: dict[str, ConversationJudge] = {"reward_model": Wordy("reward_model", "a")}
     scorer = Scorer(
-        a_library(), WordMatcher(), a_panel(), threads, reader=WordReader(), conversation_judges=lambda: dict(seats)
+        a_library(),
+        WordMatcher(),
+        a_panel(),
+        threads,
+        disclosure=FULL_DISCLOSURE,
+        reader=WordReader(),
+        conversation_judges=lambda: dict(seats),
     )
     config = composite("weighted_sum", "reward_model")
     first = await score(scorer, *GOOD, config=config)
@@ -250,7 +260,13 @@ async def test_a_scenarios_judge_that_went_away_is_no_mistake_of_the_caller(thre
     seats: dict[str, ConversationJudge] = {"wordy": Wordy()}
     library = a_library(asks_for("weighted_sum", {"judge": "wordy"}))
     scorer = Scorer(
-        library, WordMatcher(), a_panel(), threads, reader=WordReader(), conversation_judges=lambda: dict(seats)
+        library,
+        WordMatcher(),
+        a_panel(),
+        threads,
+        disclosure=FULL_DISCLOSURE,
+        reader=WordReader(),
+        conversation_judges=lambda: dict(seats),
     )
     seats.clear()
     (outcome,) = await scorer.score([a_request(*GOOD, config=RewardConfig())])

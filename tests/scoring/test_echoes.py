@@ -9,8 +9,9 @@ import pytest
 
 from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.echoes import without_echoes
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import Scored, or_raise
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.scorer import Scorer
 from scenarios.library import SealedScenario
 from tests.scoring.builders import (
     ASK_PLACE,

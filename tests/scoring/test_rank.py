@@ -13,7 +13,8 @@ from reward_server.errors import BodyTooLarge, BudgetExhausted, JudgeFailed, Lab
 from reward_server.judges import preflight
 from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.rank import Ranker, places
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.request import ScoreRequest
+from reward_server.scoring.scorer import Scorer
 from reward_server.telemetry.metrics import Metrics
 from reward_server.transcripts.transcript import Transcript
 from scenarios.library import SealedScenario

@@ -12,8 +12,10 @@ from reward_server.errors import InvalidRewardConfig
 from reward_server.judges.base import Case
 from reward_server.judges.estimate import Estimate
 from reward_server.scoring.config import read_config, without_calibration
+from reward_server.scoring.disclosure import FULL_DISCLOSURE
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import Scored, Unscored
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.scorer import Scorer
 from tests.scoring.builders import (
     COLLECTION,
     GOOD,
@@ -55,6 +57,7 @@ async def score(threads: ThreadPoolExecutor, std: float | None, *said: Said, **c
         WordMatcher(),
         a_panel(),
         threads,
+        disclosure=FULL_DISCLOSURE,
         reader=WordReader(),
         conversation_judges=lambda: {"unsure": judge},
     )

@@ -22,8 +22,11 @@ from reward_server.encoders.loading import load_encoder
 from reward_server.judges.base import Case, Evidence, JudgeFailed, Outcome, Verdict, VerdictStatus
 from reward_server.scoring.compare import compare
 from reward_server.scoring.config import RewardConfig, read_config
+from reward_server.scoring.disclosure import FULL_DISCLOSURE
+from reward_server.scoring.pending import StartedScoring
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import Scored, Unscored, or_raise
-from reward_server.scoring.scorer import Scorer, ScoreRequest, StartedScoring
+from reward_server.scoring.scorer import Scorer
 from scenarios.schema import Criterion
 from tests.scoring.builders import (
     ASK_BUDGET,
@@ -209,7 +212,7 @@ async def test_it_is_so_with_the_real_encoder_too(threads: ThreadPoolExecutor) -
 
     def fresh() -> Scorer:
         matcher = EncoderMatcher(encoder)
-        return Scorer(a_library(), matcher, a_panel(), threads, reader=WordReader())
+        return Scorer(a_library(), matcher, a_panel(), threads, disclosure=FULL_DISCLOSURE, reader=WordReader())
 
     talks = some_talks(6, seed=3)
     alone = [(await outcomes(fresh(), [talk]))[0] for talk in talks]
@@ -279,7 +282,7 @@ class BrokenReader(WordReader):
 async def test_an_unexpected_error_fails_one_request_and_quotes_nothing(
     threads: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    scorer = Scorer(a_library(), WordMatcher(), a_panel(), threads, reader=BrokenReader())
+    scorer = Scorer(a_library(), WordMatcher(), a_panel(), threads, disclosure=FULL_DISCLOSURE, reader=BrokenReader())
     bad, good = await scorer.score([a_request(*GOOD), a_request(*GOOD[:2])])
     assert isinstance(bad, Unscored)
     assert bad.code == "internal_error"
@@ -321,7 +324,7 @@ class CountingPool(ThreadPoolExecutor):
 async def test_known_texts_are_scored_in_one_trip_and_new_ones_are_embedded_before() -> None:
     with CountingPool(2) as pool:
         reader = EarlyReader()
-        scorer = Scorer(a_library(), WordMatcher(), a_panel(), pool, reader=reader)
+        scorer = Scorer(a_library(), WordMatcher(), a_panel(), pool, disclosure=FULL_DISCLOSURE, reader=reader)
         first = await scorer.score([a_request(*GOOD), a_request(*GOOD[:2])])
         assert (pool.trips, len(reader.prefetches)) == (2, 1)
         again = await scorer.score([a_request(*GOOD), a_request(*GOOD[:2])])
@@ -354,7 +357,7 @@ async def test_a_conversation_that_cannot_be_read_fails_alone() -> None:
 async def test_what_another_job_began_with_is_scored_as_by_itself() -> None:
     with CountingPool(2) as pool:
         reader = EarlyReader()
-        scorer = Scorer(a_library(), WordMatcher(), a_panel(), pool, reader=reader)
+        scorer = Scorer(a_library(), WordMatcher(), a_panel(), pool, disclosure=FULL_DISCLOSURE, reader=reader)
         requests = [a_request(*GOOD), a_request(*GOOD[:2])]
         fresh = await scorer.finish(begun(scorer, requests))
         assert (pool.trips, len(reader.prefetches)) == (1, 1)

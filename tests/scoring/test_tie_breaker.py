@@ -9,7 +9,7 @@ import pytest
 from reward_server.errors import JudgeFailed
 from reward_server.judges.pairwise import PairwisePreference
 from reward_server.scoring.config import read_config
-from reward_server.scoring.scorer import ScoreRequest
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.tie_breaker import TieBreaker
 from reward_server.telemetry.metrics import Metrics
 from reward_server.transcripts.transcript import Transcript

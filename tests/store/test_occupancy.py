@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from reward_server.cli import serve
 from reward_server.errors import ConfigurationError
+from reward_server.server import app
 from reward_server.server.app import Ports, create_app
 from reward_server.settings import Settings
 from reward_server.store.engine import sqlite_url
@@ -20,6 +22,25 @@ def test_a_second_server_is_refused_in_one_line(tmp_path: Path) -> None:
         pass
     assert "\n" not in caught.value.message
     assert str(tmp_path) in caught.value.message
+
+
+async def test_a_second_server_says_so_before_it_loads_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def create_app(*_: object, **__: object) -> None:
+        raise AssertionError("something was loaded")
+
+    monkeypatch.setattr(app, "create_app", create_app)
+    settings = Settings(data=tmp_path, port=0)
+    with occupied(settings.database), pytest.raises(ConfigurationError, match=r"runs on .* already"):
+        await serve._run(settings, standby=False)
+
+
+async def test_a_folder_that_nobody_can_write_is_one_line() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        await serve._run(Settings(data=Path("/proc/labs"), port=0), standby=False)
+    assert "/proc/labs" in caught.value.message
+    assert "\n" not in caught.value.message
 
 
 def test_the_next_one_may_once_the_first_has_gone(tmp_path: Path) -> None:

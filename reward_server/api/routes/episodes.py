@@ -11,6 +11,7 @@ from reward_server.api import examples
 from reward_server.api.access import for_keys
 from reward_server.api.answers import answers
 from reward_server.api.body import CONVERSATION, JsonBody
+from reward_server.api.charged import played
 from reward_server.api.context import API_PREFIX, Body, IdempotencyKey, answer, services_of, within
 from reward_server.api.paging import PagedQuery, Pager, plain_text
 from reward_server.api.router import Router
@@ -18,7 +19,6 @@ from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import Scope
 from reward_server.ids import IdPrefix
 from reward_server.store.records import EpisodeStatus
-from reward_server.transcripts.weight import weight
 from trainer_client.wire import (
     CreateEpisodeRequest,
     CreateEpisodeResponse,
@@ -62,11 +62,7 @@ async def take_turn(
     key: IdempotencyKey = None,
 ) -> Body:
     """Send the agent's message; get the persona's answer and the reward of the conversation so far."""
-    services = services_of(request)
-    await services.compute.charge(lab, weight(wanted.messages[-1]), turns=1)
-    work = services.episodes.turn(lab, episode_id, wanted, key)
-    body = await within(services.settings.request_deadline_s, work)
-    return answer(request, body)
+    return answer(request, await played(services_of(request), lab, episode_id, wanted, key))
 
 
 @router.get("/episodes/{episode_id}", response_model=EpisodeResponse, responses=answers(examples.EPISODE, 404))

@@ -10,6 +10,7 @@ from reward_server.api import examples
 from reward_server.api.access import for_keys
 from reward_server.api.answers import answers
 from reward_server.api.body import CONVERSATION, CONVERSATIONS, JsonBody, read_json, sent_as, validate
+from reward_server.api.charged import evaluated
 from reward_server.api.context import (
     API_PREFIX,
     Body,
@@ -48,10 +49,7 @@ async def evaluate(
     key: IdempotencyKey = None,
 ) -> Body:
     """Score one conversation."""
-    services = services_of(request)
-    await services.compute.charge(lab, weight_of(wanted.messages), evaluations=1)
-    work = services.evaluations.evaluate(lab, wanted, key)
-    return answer(request, await within(services.settings.request_deadline_s, while_connected(request, work)))
+    return answer(request, await evaluated(request, lab, wanted, key))
 
 
 @router.get(

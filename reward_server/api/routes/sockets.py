@@ -19,6 +19,7 @@ from pydantic_core import from_json, to_json
 from starlette.websockets import WebSocketDisconnect
 
 from reward_server.api.body import CONVERSATION, LARGE_BYTES, off_the_loop, read_json, validate
+from reward_server.api.charged import played
 from reward_server.api.context import API_PREFIX, Body, Services, within
 from reward_server.api.errors import error_response
 from reward_server.api.router import Router
@@ -28,7 +29,6 @@ from reward_server.auth.scopes import Scope
 from reward_server.errors import FieldProblem, InvalidRequest, LabsError, Unauthenticated
 from reward_server.ids import IdPrefix, is_id, new_request_id
 from reward_server.logs.logger import get_logger
-from reward_server.transcripts.weight import weight
 from trainer_client.wire import CreateEpisodeRequest, TurnRequest
 
 router = Router(prefix=API_PREFIX)
@@ -189,9 +189,7 @@ class _Socket:
                 raise InvalidRequest(errors=[FieldProblem((str(next(iter(content)))[:64],), "Is not a known field.")])
             return await services.episodes.end(lab, episode_id)
         turn = validate(TurnRequest, content)
-        await services.compute.charge(lab, weight(turn.messages[-1]), turns=1)
-        work = services.episodes.turn(lab, episode_id, turn, key)
-        return await within(services.settings.request_deadline_s, work)
+        return await played(services, lab, episode_id, turn, key)
 
     async def _send(self, data: bytes) -> None:
         """Send an answer; a client that does not read loses the socket."""

@@ -20,8 +20,9 @@ from reward_server.judges.base import VerdictStatus
 from reward_server.reward_models.reliability import Floats
 from reward_server.scoring.compose import RUBRIC
 from reward_server.scoring.config import RewardConfig, read_config
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import Scored, Unscored
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.scorer import Scorer
 from reward_server.transcripts.transcript import Transcript
 from scenarios.library import Vault
 from scenarios.spelling import meant

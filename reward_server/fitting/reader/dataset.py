@@ -115,18 +115,18 @@ def borrowed(library: Library, rows: Sequence[ReaderRow], seed: int, each: int =
             yield ReaderRow(*key, replace(row.turn, asks=(), commits=(), kind="foreign"))
 
 
-def background_rows(library: Library, keys: Iterable[tuple[str, str]]) -> Iterator[ReaderRow]:
-    """The turns that are answered from the background of these scenarios, given by collection and name.
+def background_rows(cases: Mapping[tuple[str, str], CompiledCase]) -> Iterator[ReaderRow]:
+    """The turns that are answered from the background of these cases.
 
     None of it asks about a topic or makes a commitment. The labels name the entry.
     """
-    for key in keys:
-        for entry in library.vault.open(*key).case.own_background:
+    for key, case in cases.items():
+        for entry in case.own_background:
             for ask in entry.examples:
                 yield ReaderRow(*key, LabelledTurn(ask, (entry.id,), (), BACKGROUND_KIND))
 
 
-def after_lines(library: Library, rows: Iterable[ReaderRow], seed: int) -> Iterator[ReaderRow]:
+def after_lines(cases: Cases, rows: Iterable[ReaderRow], seed: int) -> Iterator[ReaderRow]:
     """The rows, most of which are read after something that the persona of the case may have said.
 
     In play a persona has always spoken before. A turn that names no line was written to be understood without one, so
@@ -137,7 +137,7 @@ def after_lines(library: Library, rows: Iterable[ReaderRow], seed: int) -> Itera
         if row.turn.line or draw.random() >= SPOKEN_BEFORE:
             yield row
             continue
-        case = case_of(library, row)
+        case = case_of(cases, row)
         others = [line for topic in case.topics if topic.id not in row.turn.asks for line in topic.says]
         lines = case.openings if draw.random() < OPENING or not others else (*others, *case.unknown)
         yield replace(row, turn=replace(row.turn, line=draw.choice(lines)))

@@ -104,7 +104,7 @@ def predict(cases: Cases, reader: Reader, rows: Sequence[ReaderRow]) -> list[Tur
             part = numbers[start : start + AT_ONCE]
             turns = [(rows[number].turn.line, rows[number].turn.turn) for number in part]
             for number, reading in zip(part, reader.read(case, turns), strict=True):
-                found[number] = _prediction(case, rows[number], reading)
+                found[number] = prediction_of(case, rows[number], reading)
     return [found[number] for number in range(len(rows))]
 
 
@@ -121,7 +121,8 @@ def predicted_unseen(raw: bytes, rows: Sequence[ReaderRow], scenarios: Path | No
     return predict(load_library(scenarios, turns=False), local_reader(raw=raw), rows)
 
 
-def _prediction(case: CompiledCase, row: ReaderRow, reading: Reading) -> TurnPrediction:
+def prediction_of(case: CompiledCase, row: ReaderRow, reading: Reading) -> TurnPrediction:
+    """What the persona makes of a labelled turn that was read like this."""
     told = {*case.volunteered_in(row.turn.line), *row.turn.told}
     state = PersonaState(said=dict.fromkeys(sorted(told), 0))
     hearing = hear(case, state, AgentTurn(row.turn.turn), reading)
@@ -163,6 +164,15 @@ def _counts(found: TurnPrediction, turn: LabelledTurn) -> Iterable[tuple[str, in
         yield "near miss taken for it", int(bool(set(found.commits) - set(turn.commits))), 1
     if turn.kind == "commit":
         yield "commitment heard", int(set(turn.commits) <= set(found.commits)), 1
+
+
+GOOD = frozenset({"specific understood", "double, per fact", "open apt", "commitment heard"})
+"""The measures of which more is better; of the others less is."""
+
+
+def is_right(found: TurnPrediction) -> bool:
+    """True if all that the turn says was understood, and nothing that it does not say."""
+    return all(hit == (of if name in GOOD else 0) for name, hit, of in _counts(found, found.row.turn))
 
 
 def by_collection(predictions: Sequence[TurnPrediction]) -> Mapping[str, dict[str, Share]]:

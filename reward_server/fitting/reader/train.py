@@ -14,6 +14,7 @@ import numpy as np
 from safetensors.torch import save
 from torch import Tensor
 
+from personas.case.compiled import CompiledCase
 from personas.reading.embedder import Vectors
 from personas.reading.features import EncodedSentence, commitment_features, topic_features
 from personas.reading.heads import Network, act_probabilities, network_of
@@ -36,6 +37,7 @@ from reward_server.fitting.reader.spoken import act_bags
 from reward_server.fitting.reader.tuner import LOWEST
 from reward_server.reader.encoder import MAX_TOKENS, layers_of, tuned
 from scenarios.library import Library
+from scenarios.practice import PracticeCase
 
 TOPIC_EPOCHS, COMMITMENT_EPOCHS = 10, 20
 """Best on the turns kept aside."""
@@ -44,6 +46,8 @@ BACKGROUND_ODDS = 0.65
 the turns say: chosen on the turns kept aside, where as many specific questions are understood as without them."""
 BESIDE, LEAST_BESIDE = 3_000, 500
 """So many questions about topics, and about the background, are read among both: at most, and at least."""
+PRACTICE_TIMES = 2
+"""So often a practice turn is read in one pass: they are few, and teach to understand a case that is not known."""
 UNREADABLE_EACH = 8
 """Of so many labelled sentences one is made unreadable, in every way."""
 
@@ -55,16 +59,29 @@ class ReaderTrainingSet:
     library: Library
     rows: Sequence[ReaderRow]
     acts: Sequence[ActRow]
+    practice: Sequence[PracticeCase] = ()
+
+    def cases(self) -> dict[tuple[str, str], CompiledCase]:
+        """The case of each row, by collection and scenario; of practice cases by domain and slug."""
+        keys = dict.fromkeys(row.key for row in self.rows)
+        return {key: self.library.vault.open(*key).case for key in keys} | {
+            case.key: case.compiled() for case in self.practice
+        }
 
 
 def lesson_of(
-    library: Library, rows: Sequence[ReaderRow], acts: Sequence[ActRow], left_out: Collection[str] = ()
+    library: Library,
+    rows: Sequence[ReaderRow],
+    acts: Sequence[ActRow],
+    left_out: Collection[str] = (),
+    practice: Iterable[PracticeCase] = (),
 ) -> ReaderTrainingSet:
-    """The training set but for the turns kept aside, and all of the collections left out."""
+    """The training set but for the turns and practice cases kept aside, and all of the collections left out."""
     return ReaderTrainingSet(
         library,
         [row for row in without(rows, left_out) if not row.turn.kept_aside],
         [row for row in acts if row.collection not in left_out],
+        [case for case in practice if not case.held_out],
     )
 
 
@@ -85,12 +102,10 @@ def train(
         epochs: passes over the turns; with 0 only the heads are fitted.
         progress: is told of step, number of steps and loss.
     """
-    library = lesson.library
-    more = (
-        *borrowed(library, lesson.rows, seed),
-        *background_rows(library, dict.fromkeys(row.key for row in lesson.rows)),
-    )
-    rows = list(after_lines(library, [*lesson.rows, *more], seed))
+    cases = lesson.cases()
+    more = (*borrowed(lesson.library, lesson.rows, seed), *background_rows(cases))
+    practised = [ReaderRow(*case.key, turn) for case in lesson.practice for turn in case.turns] * PRACTICE_TIMES
+    rows = list(after_lines(cases, [*lesson.rows, *practised, *more], seed))
     by_case: dict[tuple[str, str], list[ReaderRow]] = {}
     for row in rows:
         by_case.setdefault(row.key, []).append(row)
@@ -100,26 +115,30 @@ def train(
     if epochs:
         weights = fine_tune(
             checkpoint,
-            {key: (library.vault.open(*key).case, of_case) for key, of_case in by_case.items()},
+            {key: (cases[key], of_case) for key, of_case in by_case.items()},
             lesson.acts,
             seed=seed,
             epochs=epochs,
             progress=progress,
         )
     trained = EncoderCheckpoint(weights, packaged.tokenizer, "trained")
-    return save({**fit_heads(trained, lesson, rows, seed), **layers_of(weights, LOWEST)})
+    return save({**fit_heads(trained, lesson.acts, cases, rows, seed), **layers_of(weights, LOWEST)})
 
 
 def fit_heads(
-    checkpoint: EncoderCheckpoint, lesson: ReaderTrainingSet, rows: Sequence[ReaderRow], seed: int
+    checkpoint: EncoderCheckpoint,
+    labelled_acts: Sequence[ActRow],
+    cases: Mapping[tuple[str, str], CompiledCase],
+    rows: Sequence[ReaderRow],
+    seed: int,
 ) -> dict[str, Tensor]:
     """The tensors of all heads on an encoder."""
     embedder = EncoderMatcher(MiniLmEncoder(*checkpoint, MAX_TOKENS), cache_size=200_000)
-    spoken = act_bags(lesson.acts, rows, [row.text for row in lesson.acts[::UNREADABLE_EACH]])
+    spoken = act_bags(labelled_acts, rows, [row.text for row in labelled_acts[::UNREADABLE_EACH]])
     embedder.embed(list(dict.fromkeys(text for bag in spoken for text in bag.texts)))
     acts = fit_acts(spoken, [embedder.embed(bag.texts) for bag in spoken], seed=seed)
     head = network_of({name: tensor.numpy() for name, tensor in acts.items()}, "acts")
-    indexes = {key: index_of(lesson.library.vault.open(*key).case, embedder) for key in {row.key for row in rows}}
+    indexes = {key: index_of(cases[key], embedder) for key in {row.key for row in rows}}
     bags = _Bags(embedder, head, indexes)
     # An offer of the background may well be what somebody says who makes a commitment: it teaches nothing about that.
     labelled = [row for row in rows if row.turn.kind != BACKGROUND_KIND]
@@ -128,8 +147,7 @@ def fit_heads(
         **_shifted(fit_bags(bags.topics(rows), "topic", epochs=TOPIC_EPOCHS, seed=seed), "topic", BACKGROUND_ODDS),
         **fit_bags(bags.promises(labelled), "commitment", epochs=COMMITMENT_EPOCHS, seed=seed),
     }
-    cases = {key: lesson.library.vault.open(*key).case for key in indexes}
-    wide = {key: index_of(case, embedder, case.own_background) for key, case in cases.items()}
+    wide = {key: index_of(cases[key], embedder, cases[key].own_background) for key in indexes}
     asides = _beside(rows, seed)
     return found | fit_bags(_Bags(embedder, head, wide).topics(asides), "background", epochs=TOPIC_EPOCHS, seed=seed)
 

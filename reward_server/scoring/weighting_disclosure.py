@@ -17,8 +17,8 @@ from reward_server.auth.audit import AuditLog
 from reward_server.errors import TooManyWeightings
 from reward_server.limits.weightings import Weightings
 from reward_server.scoring.config import PLAIN, RewardConfig
+from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import Scored, Unscored
-from reward_server.scoring.scorer import ScoreRequest
 from scenarios.library import Vault
 from scenarios.schema import Rubric
 

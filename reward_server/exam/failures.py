@@ -11,7 +11,7 @@ from reward_server.exam.explain import why_unmet
 from reward_server.exam.marks import PlayScore
 from reward_server.exam.play import ElicitedFact, Play
 from reward_server.exam.questions import Understanding
-from reward_server.exam.report import LIMITS, Advice, Figures
+from reward_server.exam.report import LIMITS, Failure, Figures
 from scenarios.exam import BAD, NATURAL
 from scenarios.library import SealedScenario
 from scenarios.spelling import counted
@@ -24,7 +24,7 @@ _ORDER_HINTS = {
 
 
 @dataclass(frozen=True)
-class Findings:
+class ExamEvidence:
     """Everything an exam brought to light. Private."""
 
     scenario: SealedScenario
@@ -42,42 +42,42 @@ class Findings:
     """Breaches, and examples of commitments that a cap rests on, that cost nothing."""
 
 
-def failures(found: Findings) -> tuple[Advice, ...]:
+def failures(evidence: ExamEvidence) -> tuple[Failure, ...]:
     """Everything that is wrong with a scenario, the gravest first."""
-    scenario, figures, pairs = found.scenario, found.figures, found.pairs
+    scenario, figures, pairs = evidence.scenario, evidence.figures, evidence.pairs
     return (
-        *_leaks(found.leaks),
+        *_leaks(evidence.leaks),
         *_mechanics(figures),
         *_oracle(scenario, figures, pairs),
         *_bad_agents(scenario, figures, pairs),
         *_order(scenario, figures, pairs),
-        *_criteria(scenario, found.never, found.always, pairs),
-        *_unfired(found.unfired),
+        *_criteria(scenario, evidence.never, evidence.always, pairs),
+        *_unfired(evidence.unfired),
     )
 
 
-def _leaks(leaks: Sequence[str]) -> Iterator[Advice]:
+def _leaks(leaks: Sequence[str]) -> Iterator[Failure]:
     if len(leaks) > LIMITS.leaks_at_most:
-        yield Advice(f"{len(leaks)} leaks of closed facts", tuple(leaks[:_SHOWN]))
+        yield Failure(f"{len(leaks)} leaks of closed facts", tuple(leaks[:_SHOWN]))
 
 
-def _mechanics(figures: Figures) -> Iterator[Advice]:
+def _mechanics(figures: Figures) -> Iterator[Failure]:
     if not figures.replay_identical:
-        yield Advice("the same play was different when it was played again")
+        yield Failure("the same play was different when it was played again")
     if not figures.reward_equal:
-        yield Advice("the same transcript got different rewards alone and in a batch")
+        yield Failure("the same transcript got different rewards alone and in a batch")
     if figures.group_spread <= 0:
-        yield Advice("varied agents all got the same reward: nothing can be learned from that")
+        yield Failure("varied agents all got the same reward: nothing can be learned from that")
 
 
-def _oracle(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, PlayScore]]) -> Iterator[Advice]:
+def _oracle(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, PlayScore]]) -> Iterator[Failure]:
     if figures.oracle >= LIMITS.oracle_at_least:
         return
     oracles = [pair for pair in pairs if pair[0].agent == "oracle"]
     worst, mark = min(oracles, key=lambda pair: pair[1].reward)
     details = [f"worst with temperament {worst.temperament}, seed {worst.seed}: {worst.turns} turns played"]
     details += missed(scenario, mark)
-    yield Advice(f"the oracle reached {figures.oracle:.2f}, needs {LIMITS.oracle_at_least:.2f}", tuple(details))
+    yield Failure(f"the oracle reached {figures.oracle:.2f}, needs {LIMITS.oracle_at_least:.2f}", tuple(details))
 
 
 def missed(scenario: SealedScenario, mark: PlayScore) -> Iterator[str]:
@@ -92,12 +92,12 @@ def missed(scenario: SealedScenario, mark: PlayScore) -> Iterator[str]:
 
 def _bad_agents(
     scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, PlayScore]]
-) -> Iterator[Advice]:
+) -> Iterator[Failure]:
     for agent in BAD:
         mean = figures.mean(agent)
         if mean > figures.bad_at_most:
             message = f"the {agent} policy reached {mean:.2f}, at most {figures.bad_at_most:.2f} is allowed"
-            yield Advice(message, tuple(earned(scenario, agent, pairs)))
+            yield Failure(message, tuple(earned(scenario, agent, pairs)))
 
 
 def earned(scenario: SealedScenario, agent: str, pairs: Sequence[tuple[Play, PlayScore]]) -> Iterator[str]:
@@ -123,7 +123,7 @@ def _held_down(scenario: SealedScenario, mark: PlayScore) -> Iterator[str]:
     yield from (f"capped by the {flag} gate" for flag in mark.flags)
 
 
-def _order(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, PlayScore]]) -> Iterator[Advice]:
+def _order(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, PlayScore]]) -> Iterator[Failure]:
     if figures.ordered:
         return
     means = ", ".join(f"{agent} {figures.mean(agent):.2f}" for agent in NATURAL)
@@ -133,26 +133,26 @@ def _order(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Pla
             details.append(f"{better} is not better than {worse}: {_ORDER_HINTS[worse]}")
             for agent in (better, worse):
                 details += [f"  {agent}: {line}" for line in earned(scenario, agent, pairs)]
-    yield Advice(f"the order excellent > ok > poor does not hold: {means}", tuple(details))
+    yield Failure(f"the order excellent > ok > poor does not hold: {means}", tuple(details))
 
 
 def _criteria(
     scenario: SealedScenario, never: Sequence[str], always: Sequence[str], pairs: Sequence[tuple[Play, PlayScore]]
-) -> Iterator[Advice]:
+) -> Iterator[Failure]:
     if never:
         names = ", ".join(f"`{name}`" for name in never)
         _, oracle = next(pair for pair in pairs if pair[0].agent == "oracle")
         missing = [criterion for criterion in scenario.secrets.rubric.criteria if criterion.id in never]
         reasons = [f"`{each.id}`: {why}" for each in missing for why in why_unmet(scenario, each, oracle.record)]
         message = f"no scripted agent met {names}: let the oracle meet them, to show that it is possible"
-        yield Advice(message, tuple(reasons))
+        yield Failure(message, tuple(reasons))
     if always:
         names = ", ".join(f"`{name}`" for name in always)
-        yield Advice(f"every scripted agent met {names}: such a criterion does not distinguish agents")
+        yield Failure(f"every scripted agent met {names}: such a criterion does not distinguish agents")
 
 
-def _unfired(unfired: Sequence[Unfired]) -> Iterator[Advice]:
+def _unfired(unfired: Sequence[Unfired]) -> Iterator[Failure]:
     written = [each for each in unfired if each.breach]
     if written:
         lines = tuple(map(str, written))
-        yield Advice(f"{counted(len(lines), 'line')} of `breaches` cost nothing", lines)
+        yield Failure(f"{counted(len(lines), 'line')} of `breaches` cost nothing", lines)

@@ -1,0 +1,1 @@
+"""Measures the judge of `judge` criteria on conversations whose criteria people decided."""
