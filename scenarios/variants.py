@@ -64,7 +64,7 @@ class Variant(PrivateModel):
     about: Text
     """Which case this is, and what is right in it; for authors."""
     words: dict[Line, Line] = Field(default_factory=dict)
-    """Words of the scenario -> other words, wherever they stand in its private half."""
+    """Words of the scenario -> other words, wherever they stand in its private half, also where a sentence begins."""
     openings: tuple[Line, ...] | None = Field(default=None, min_length=2, max_length=8)
     """No other variant has them: by its first line, a conversation tells which case it is."""
     persona: Entry = Field(default_factory=dict)
@@ -130,7 +130,7 @@ class Change:
 
     def reworded(self, text: str) -> str:
         """A line of the scenario in the words of this variant."""
-        words = self.variant.words
+        words = _also_first(self.variant.words)
         return _words(words).sub(lambda found: words[found.group()], text) if words else text
 
     def _worded(self, node: Any, key: str = "") -> Any:
@@ -218,7 +218,7 @@ def findings_on(change: Change, base: Document, background: Document | None) -> 
     """What a variant says that changes nothing: a word or an id that the scenario does not have."""
     variant, finding = change.variant, change.source.finding
     texts = "\n".join(_texts([base.data["private"], None if background is None else background.data]))
-    unused = [word for word in variant.words if not _words({word: ""}).search(texts)]
+    unused = [word for word in variant.words if not _words(_also_first({word: word})).search(texts)]
     found = [
         finding((*change.place, "words", word), "the scenario does not have these words: correct or remove them")
         for word in unused
@@ -301,6 +301,15 @@ def _lent(
 def named(variant: str, findings: Sequence[FileFinding]) -> list[FileFinding]:
     """Findings that say which variant they are about."""
     return [FileFinding(each.file, each.line, f"in the variant `{variant}`: {each.message}") for each in findings]
+
+
+def _also_first(words: Mapping[str, str]) -> dict[str, str]:
+    """The words, also as they are written where a sentence begins with them."""
+    return {_capital(old): _capital(new) for old, new in words.items()} | dict(words)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _words(words: Mapping[str, str]) -> re.Pattern[str]:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from reward_server.errors import ConfigurationError
 from reward_server.removed_settings import REMOVED, gone
 from reward_server.settings import PREFIX, Settings, load_settings
+from reward_server.voice.build import own_voice_model
 
 
 @pytest.fixture(autouse=True)
@@ -139,3 +140,27 @@ def test_settings_do_not_change() -> None:
 )  # fmt: skip
 def test_what_counts_as_this_machine(host: str, loopback: bool) -> None:
     assert Settings(host=host).is_loopback is loopback
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"persona_voice": "llm"}, "LABS_VOICE_MODEL: must name a model"),
+        ({"persona_voice": "llm", "voice_model": "small"}, "LABS_VOICE_BASE_URL: must be given for vllm"),
+    ],
+)
+def test_a_voice_needs_a_model_and_its_address(given: dict[str, str], problem: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        load_settings(given)
+    assert problem in raised.value.message
+
+
+def test_the_voice_speaks_with_its_own_model_or_that_of_the_judges() -> None:
+    judges = {"llm_provider": "vllm", "llm_model": "large", "llm_base_url": "http://127.0.0.1:1/v1"}
+    own = {"voice_model": "small", "voice_base_url": "http://127.0.0.1:2/v1", "voice_api_key": "k"}
+    settings = load_settings({"persona_voice": "llm", **judges, **own})
+    assert (settings.llm_model, settings.for_voice.llm_model) == ("large", "small")
+    assert settings.for_voice.llm_base_url == "http://127.0.0.1:2/v1"
+    assert own_voice_model(settings).name == "vllm/small"  # type: ignore[union-attr]
+    assert own_voice_model(load_settings({"persona_voice": "llm", **judges})) is None
+    assert own_voice_model(load_settings({**judges, **own})) is None

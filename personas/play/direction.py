@@ -20,20 +20,22 @@ from personas.text.wording import normal, tokens
 
 __all__ = ["Character", "SaidLine", "StageDirection", "character_of", "direction_of"]
 
-REQUIRED = FIGURES | {
-    MoveKind.TELL,
-    MoveKind.VOLUNTEER,
-    MoveKind.WORKS_OUT,
-    MoveKind.MISQUOTED,
-    MoveKind.PARTIAL,
-    MoveKind.ANSWER,
-    MoveKind.REPLY,
-    MoveKind.REPLY_EARLY,
-    MoveKind.TOOL_REPLY,
-}
-"""What the engine decided is said; everything else is manner, and a suggestion."""
-SUGGESTED = frozenset({MoveKind.BACKGROUND, MoveKind.AGAIN})
-"""Authored words beside the matter, or told before: said where they answer the turn."""
+REQUIRED = FIGURES | {MoveKind.TELL, MoveKind.VOLUNTEER}
+"""What earns or binds: the facts that are told now, and figures."""
+SUGGESTED = frozenset(
+    {
+        MoveKind.BACKGROUND,
+        MoveKind.AGAIN,
+        MoveKind.MISQUOTED,
+        MoveKind.WORKS_OUT,
+        MoveKind.PARTIAL,
+        MoveKind.ANSWER,
+        MoveKind.REPLY,
+        MoveKind.REPLY_EARLY,
+        MoveKind.TOOL_REPLY,
+    }
+)
+"""Words that are right if the engine heard the turn right, and earn nothing: said where they answer it."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -63,9 +65,9 @@ class StageDirection:
     """All that somebody who words a line is told about it."""
 
     tell: tuple[str, ...]
-    """Has to be said: facts, figures and answers, in the case's own words."""
+    """Has to be said: facts and figures, in the case's own words."""
     may: tuple[str, ...]
-    """May be said if it answers the turn: background, and what was told before."""
+    """May be said if it answers the turn: background, results, answers to offers, and what was told before."""
     does: tuple[MoveKind, ...]
     """What the persona does in this line, in the engine's order."""
     told: tuple[str, ...]

@@ -188,7 +188,8 @@ def train(
     it takes a minute, and changes nothing for other collections.
 
     With --out, the whole reader is trained and written as an artefact (safetensors): about an hour on one core, or half
-    an hour with --from and --epochs 3. To use it, copy it over `personas/reading/model/reader.safetensors`.
+    an hour with --from and --epochs 3. To use it, copy it over `personas/reading/model/reader.safetensors`. What is
+    interrupted leaves the encoder after its last pass in `<out>.encoder.safetensors`, for --from.
 
     Example: labs reader train --scenarios my-scenarios
     """
@@ -209,6 +210,8 @@ def train(
     if unknown := left_out - set(library.catalog.collections):
         raise InvalidRequest(f"there is no collection {min(unknown)}")
     lesson = lesson_of(library, rows, packaged_acts(), left_out, load_practice() if practice else ())
+    out.parent.mkdir(parents=True, exist_ok=True)
+    encoder = out.with_suffix(".encoder.safetensors")
     with shown(wide_console()) as report:
         raw = trained(
             lesson,
@@ -216,9 +219,10 @@ def train(
             seed=seed,
             epochs=EPOCHS if epochs is None else epochs,
             progress=lambda step, of, _: report("fine-tuning", step, of),
+            tuned_to=lambda layers: _keep(encoder, layers),
         )
-    out.parent.mkdir(parents=True, exist_ok=True)
     out.write_bytes(raw)
+    encoder.unlink(missing_ok=True)
     typer.echo(f"wrote {out}, {len(raw) / 1e6:.1f} MB")
     if left_out:
         from reward_server.fitting.reader.evaluate import by_collection, predicted_unseen, table
@@ -341,6 +345,10 @@ def fluency(
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_bytes(raw)
     typer.echo(f"wrote {out}, {len(raw) / 1e6:.1f} MB")
+
+
+def _keep(path: Path, raw: bytes) -> None:
+    path.write_bytes(raw)
 
 
 def _existing(path: Path) -> Path:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shutil
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -184,3 +186,50 @@ async def test_a_retry_gets_the_words_that_were_said(data: Path, matcher: Matche
         again = await client.say(episode, ASKS[0], key="turn-1")
         assert again["observation"] == first["observation"] == {"role": "assistant", "content": GLASS}
         assert len(provider.asked) == asked
+
+
+async def test_while_a_model_is_asked_others_are_served_and_written(
+    data: Path, matcher: Matcher, library: Library
+) -> None:
+    asked, answer_now = threading.Event(), threading.Event()
+
+    def slow(say: list[str]) -> Json:
+        asked.set()
+        assert answer_now.wait(60)
+        return well(say)
+
+    async with voiced_house(data, matcher, library, slow) as (house, _), house.client() as client:
+        episode = await client.create()
+        turn = asyncio.create_task(client.say(episode, ASKS[0]))
+        assert await asyncio.to_thread(asked.wait, 60)
+        await client.create()
+        assert not turn.done()
+        answer_now.set()
+        assert (await turn)["observation"]["content"] == GLASS
+
+
+async def test_a_batch_asks_for_its_lines_at_the_same_time(data: Path, matcher: Matcher, library: Library) -> None:
+    together = threading.Barrier(2, timeout=60)
+
+    def waits(say: list[str]) -> Json:
+        together.wait()
+        return well(say)
+
+    async with voiced_house(data, matcher, library, waits) as (house, _), house.client() as client:
+        episodes = [await client.create() for _ in range(2)]
+        ids = [episode["episode_id"] for episode in episodes]
+        messages = [[{"role": "user", "content": ASKS[0]}]] * 2
+        items = [{"episode_id": name, "messages": said} for name, said in zip(ids, messages, strict=True)]
+        body = await client.ok("POST", "/batch/turns", {"items": items})
+        assert [each["observation"]["content"] for each in body["results"]] == [GLASS, GLASS]
+
+
+async def test_where_lines_of_the_model_are_required_a_failure_fails_the_turn_and_records_nothing(
+    data: Path, matcher: Matcher, library: Library
+) -> None:
+    failing, required = BAD["is rate limited"], {"voice_failure": "fail"}
+    async with voiced_house(data, matcher, library, failing, **required) as (house, _), house.client() as client:
+        episode = await client.create()
+        refused = await client.turn(episode, ASKS[0])
+        assert (refused.status_code, refused.json()["code"]) == (502, "persona_failed")
+        assert (await client.read(episode))["turn"] == 0

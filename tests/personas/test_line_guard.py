@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from personas.case.library import load_temperaments
 from personas.hearing.state import PersonaState
@@ -14,8 +16,9 @@ from personas.play.direction import SaidLine, StageDirection, character_of, dire
 from personas.play.line_guard import LineGuard, Objection
 from personas.play.move import MoveKind
 from personas.play.simulator import Reply, adopt
+from personas.reading.matcher import Matcher
 from personas.replay.replayer import Exchange, replay
-from tests.personas.cast import Play
+from tests.personas.cast import BagMatcher, Play
 
 NOISE, TABLETS, DRINKING = (f"What about the {noun}?" for noun in ("popping noise", "tablets", "alcohol"))
 
@@ -155,6 +158,27 @@ def test_a_volunteered_fact_is_not_dropped() -> None:
     scene = next(s for s in (Scene(NOISE, seed=seed) for seed in range(12)) if "swelling" in s.reply.disclosed)
     noise = next(f for f in scene.play.case.by_id["noise"].says if f in scene.reply.text)
     assert scene.objection(noise) is Objection.NOT_TOLD
+
+
+class Translating(BagMatcher):
+    """An encoder that knows two languages."""
+
+    def cosine(self, texts: Sequence[str], anchors: Sequence[str]) -> NDArray[np.float64]:
+        known = {"Ich nehme das Naproxen aus dem Schrank von meinem Nachbarn.": REWORDED}
+        return super().cosine([known.get(text, text) for text in texts], anchors)
+
+
+def test_a_line_in_another_language_is_said_if_the_encoder_knows_it() -> None:
+    """Where all nouns have a capital, no name can be told from them."""
+    scene, line = tablets(), "Ich nehme das Naproxen aus dem Schrank von meinem Nachbarn."
+    german = replace(scene.direction, said=(scene.direction.said[0], SaidLine(False, "Welche Tabletten nehmen Sie?")))
+
+    def objection(matcher: Matcher) -> Objection | None:
+        guard = LineGuard(scene.play.case, scene.character, matcher)
+        return guard.objection(scene.before, scene.reply, german, line)
+
+    assert objection(Translating()) is None
+    assert objection(BagMatcher()) is Objection.NOT_TOLD
 
 
 # --- the direction --------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 
 from scenarios.library import Library, SealedScenario, load_library
 from scenarios.lint import COLLECTIONS, lint
+from scenarios.variants import read_variants
 
 WHERE = ("my-collection", "my-scenario")
 VARIANTS = """base: train
@@ -63,6 +64,14 @@ def test_a_variant_is_the_scenario_with_what_it_says(collections: Path) -> None:
     caps = {c.id: c.cap for c in other.secrets.rubric.criteria}
     assert caps["insulted"] == 0.1
     assert [step.say for step in other.secrets.exam.oracle][2:] == ["Did it fall over?"]
+
+
+def test_words_are_replaced_where_a_sentence_begins_with_them_too(collections: Path) -> None:
+    without_drop(collections, ("four years: two years", "my bike: our tandem"))
+    openings = "My bike makes a noise."
+    (change,) = read_variants(collections / "my-collection" / "my-scenario.yaml")[1]  # type: ignore[index]
+    assert change.reworded(openings) == "Our tandem makes a noise."
+    assert change.reworded("It is my bike, not a My bike.") == "It is our tandem, not a Our tandem."
 
 
 def test_without_the_file_nothing_is_different(collections: Path) -> None:

@@ -7,7 +7,7 @@ authors' examples alone: that is how well a scenario of one's own will be unders
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -92,6 +92,7 @@ def train(
     seed: int = 0,
     epochs: int = EPOCHS,
     progress: Progress | None = None,
+    tuned_to: Callable[[bytes], None] | None = None,
 ) -> bytes:
     """The artefact, a safetensors file; blocking, half an hour on one core for 8,000 turns and 6 passes.
 
@@ -101,6 +102,8 @@ def train(
         seed: decides samples and initial weights.
         epochs: passes over the turns; with 0 only the heads are fitted.
         progress: is told of step, number of steps and loss.
+        tuned_to: is given the encoder after each epoch, as an artefact without heads that `start` takes: what is
+            interrupted need not begin again.
     """
     cases = lesson.cases()
     more = (*borrowed(lesson.library, lesson.rows, seed), *background_rows(cases))
@@ -120,6 +123,7 @@ def train(
             seed=seed,
             epochs=epochs,
             progress=progress,
+            after_epoch=None if tuned_to is None else lambda _, upper: tuned_to(save(layers_of(upper, LOWEST))),
         )
     trained = EncoderCheckpoint(weights, packaged.tokenizer, "trained")
     return save({**fit_heads(trained, lesson.acts, cases, rows, seed), **layers_of(weights, LOWEST)})
@@ -138,6 +142,7 @@ def fit_heads(
     embedder.embed(list(dict.fromkeys(text for bag in spoken for text in bag.texts)))
     acts = fit_acts(spoken, [embedder.embed(bag.texts) for bag in spoken], seed=seed)
     head = network_of({name: tensor.numpy() for name, tensor in acts.items()}, "acts")
+    _embed_turns(embedder, head, rows)
     indexes = {key: index_of(cases[key], embedder) for key in {row.key for row in rows}}
     bags = _Bags(embedder, head, indexes)
     # An offer of the background may well be what somebody says who makes a commitment: it teaches nothing about that.
@@ -150,6 +155,17 @@ def fit_heads(
     wide = {key: index_of(cases[key], embedder, cases[key].own_background) for key in indexes}
     asides = _beside(rows, seed)
     return found | fit_bags(_Bags(embedder, head, wide).topics(asides), "background", epochs=TOPIC_EPOCHS, seed=seed)
+
+
+def _embed_turns(embedder: EncoderMatcher, head: Network, rows: Sequence[ReaderRow]) -> None:
+    """Embed all texts of all turns in large batches: turn by turn it would take several times as long."""
+    turns = [(row.turn.line, row.turn.turn) for row in rows]
+    embedder.embed(list(dict.fromkeys(text for turn in turns for text in texts_of(turn))))
+    said = list(dict.fromkeys(each for turn in turns for each in said_in(turn)))
+    acts = act_probabilities(head, embedder.embed(said))
+    embedder.embed(
+        list(dict.fromkeys(part for each, does in zip(said, acts, strict=True) for part in parts_of(each, does)))
+    )
 
 
 def _shifted(tensors: dict[str, Tensor], name: str, by: float) -> dict[str, Tensor]:
