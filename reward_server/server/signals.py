@@ -1,7 +1,7 @@
 """The signals that end the server, heard from its first request until everything is closed.
 
 While the server starts they end the process as they would any other: there is nothing to finish yet. A terminal that is
-closed sends SIGHUP, which under `nohup` is no matter.
+closed sends SIGHUP, which under `nohup` is no matter, and reloads where something listens to it (`hear_hangup`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Signals:
             answer(number, frame)
 
         for each in ENDING:
-            if each == signal.SIGHUP and signal.getsignal(each) == signal.SIG_IGN:
+            if each == signal.SIGHUP and signal.getsignal(each) != signal.SIG_DFL:
                 continue
             self._before[each] = signal.signal(each, heard)
 

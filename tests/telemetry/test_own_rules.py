@@ -12,7 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from reward_server.errors import ConfigurationError
-from reward_server.server.signals import hear_hangup
+from reward_server.server.signals import Signals, hear_hangup
 from reward_server.telemetry.alerts.board import Board
 from reward_server.telemetry.alerts.file import rules_of
 from reward_server.telemetry.alerts.readings import Readings, page_of
@@ -107,8 +107,10 @@ async def test_sighup_reads_it_again_and_a_wrong_one_changes_nothing(tmp_path: P
     path.write_text("rules: [{name: lost, level: error, summary: b, metric: labs_redis_lost, above: 0}]")
     watch = AlertWatch.of_file(path, metrics, [LogAlertSink()])
     metrics.redis_lost.set(1)
+    ended: list[int] = []
     async with AsyncExitStack() as stack:
         hear_hangup(stack, watch.reload)
+        stack.enter_context(signals := Signals()).hear(lambda number, _: ended.append(number))
         with capture_logs() as logs:
             await watch.look()
             path.write_text("rules: [")
@@ -119,6 +121,7 @@ async def test_sighup_reads_it_again_and_a_wrong_one_changes_nothing(tmp_path: P
             os.kill(os.getpid(), signal.SIGHUP)
             await asyncio.sleep(0.05)
             await watch.look()
+    assert (ended, signals.first) == ([], None)
     told = [(line["event"], line.get("alert"), line["log_level"]) for line in logs]
     assert told == [
         ("alert", "lost", "error"),

@@ -19,7 +19,7 @@ PAUSE_S = 1.0
 TIMEOUT_S = 5.0
 
 log = get_logger(__name__)
-_SAY = {Level.INFO: log.info, Level.WARNING: log.warning, Level.ERROR: log.error, Level.CRITICAL: log.error}
+_AT = {Level.INFO: "info", Level.WARNING: "warning", Level.ERROR: "error", Level.CRITICAL: "error"}
 
 
 class AlertSink(Protocol):
@@ -35,7 +35,7 @@ class LogAlertSink:
     async def tell(self, notice: Notice) -> None:
         """As above."""
         event = "alert_resolved" if notice.resolved else "alert"
-        say = log.info if notice.resolved else _SAY[notice.level]
+        say = getattr(log, "info" if notice.resolved else _AT[notice.level])
         say(event, alert=notice.name, severity=str(notice.level), summary=notice.summary, value=round(notice.value, 3))
 
 
