@@ -17,7 +17,7 @@ import pytest
 from benchmarks.scripted_provider import Asked, Fail, Mode, ScriptedProvider
 from personas.reading.matcher import Matcher
 from scenarios.library import Library
-from tests.contract.house import WHERE, Client, House, Json, running_house
+from tests.contract.house import WHERE, Client, House, Json, assert_error, running_house
 
 ASKS = ("Good morning. How did it happen?", "I'm sorry to hear that. When do you need it back?")
 GLASS = "Behind the station I rode over broken glass."
@@ -208,28 +208,11 @@ async def test_while_a_model_is_asked_others_are_served_and_written(
         assert (await turn)["observation"]["content"] == GLASS
 
 
-async def test_a_batch_asks_for_its_lines_at_the_same_time(data: Path, matcher: Matcher, library: Library) -> None:
-    together = threading.Barrier(2, timeout=60)
-
-    def waits(say: list[str]) -> Json:
-        together.wait()
-        return well(say)
-
-    async with voiced_house(data, matcher, library, waits) as (house, _), house.client() as client:
-        episodes = [await client.create() for _ in range(2)]
-        ids = [episode["episode_id"] for episode in episodes]
-        messages = [[{"role": "user", "content": ASKS[0]}]] * 2
-        items = [{"episode_id": name, "messages": said} for name, said in zip(ids, messages, strict=True)]
-        body = await client.ok("POST", "/batch/turns", {"items": items})
-        assert [each["observation"]["content"] for each in body["results"]] == [GLASS, GLASS]
-
-
 async def test_where_lines_of_the_model_are_required_a_failure_fails_the_turn_and_records_nothing(
     data: Path, matcher: Matcher, library: Library
 ) -> None:
     failing, required = BAD["is rate limited"], {"voice_failure": "fail"}
     async with voiced_house(data, matcher, library, failing, **required) as (house, _), house.client() as client:
         episode = await client.create()
-        refused = await client.turn(episode, ASKS[0])
-        assert (refused.status_code, refused.json()["code"]) == (502, "persona_failed")
+        assert_error(await client.turn(episode, ASKS[0]), 502, "persona_failed")
         assert (await client.read(episode))["turn"] == 0

@@ -122,15 +122,19 @@ def test_no_untold_fact_can_be_added(lines: list[Line]) -> None:
     assert None not in added
 
 
-def test_no_line_of_another_case_can_be_added(lines: list[Line]) -> None:
+def test_what_is_made_up_beside_the_line_earns_nothing(lines: list[Line], reader: Reader, matcher: Matcher) -> None:
+    """The guard cannot tell every claim that is made up: facts of another case stand for it here."""
     strangers = [line.scenario.case.topics[0].says[0] for line in lines]
     added = [
-        line.objection(f"{line.reply.text} {stranger}")
+        (line, f"{line.reply.text} {stranger}")
         for line, stranger in zip(lines, strangers[len(lines) // 2 :] + strangers, strict=False)
         if stranger not in {wording for topic in line.scenario.case.topics for wording in topic.says}
     ]
-    assert added
-    assert None not in added
+    accepted = [(line, text) for line, text in added if line.objection(text) is None]
+    assert 0 < len(accepted) < len(added)
+    assert all(
+        line.credits(text, reader, matcher) == line.credits(line.reply.text, reader, matcher) for line, text in accepted
+    )
 
 
 def test_words_to_the_machine_are_shown_to_no_model(library: Library, reader: Reader, matcher: Matcher) -> None:
