@@ -96,7 +96,7 @@ def test_every_id_in_a_path_or_a_body_is_known_to_these_tests() -> None:
 
 @pytest.mark.parametrize("scope", Scope)
 async def test_a_key_opens_the_calls_of_its_scope_and_no_others(house: House, scope: Scope) -> None:
-    key = await house.key(scopes=[scope])
+    key = await house.key(scopes=[scope], full_scores=True)
     house.end_development_mode()
     opened, refused = set(), set()
     async with house.client(key) as client:

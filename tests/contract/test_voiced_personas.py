@@ -208,6 +208,26 @@ async def test_while_a_model_is_asked_others_are_served_and_written(
         assert (await turn)["observation"]["content"] == GLASS
 
 
+async def test_the_turns_of_a_batch_ask_for_their_lines_at_the_same_time(
+    data: Path, matcher: Matcher, library: Library
+) -> None:
+    together = threading.Barrier(2, timeout=60)
+
+    def waits(say: list[str]) -> Json:
+        together.wait()
+        return well(say)
+
+    async with voiced_house(data, matcher, library, waits) as (house, _), house.client() as client:
+        # Equal questions would share one call.
+        turns = [(await client.create(), text) for text in ASKS]
+        items = [
+            {"episode_id": episode["episode_id"], "messages": [{"role": "user", "content": text}]}
+            for episode, text in turns
+        ]
+        body = await client.ok("POST", "/batch/turns", {"items": items})
+        assert [item["observation"]["content"] for item in body["results"]] == [GLASS, RACE]
+
+
 async def test_where_lines_of_the_model_are_required_a_failure_fails_the_turn_and_records_nothing(
     data: Path, matcher: Matcher, library: Library
 ) -> None:

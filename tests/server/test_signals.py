@@ -13,13 +13,16 @@ from reward_server.server.signals import Signals
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_is_heard_and_afterwards_does_what_it_did(number: signal.Signals) -> None:
     heard: list[int] = []
-    before = signal.getsignal(number)
-    with Signals() as signals:
-        signals.hear(lambda given, _: heard.append(given))
-        os.kill(os.getpid(), number)
-        assert signals.first == number
-    assert heard == [number]
-    assert signal.getsignal(number) == before
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        with Signals() as signals:
+            signals.hear(lambda given, _: heard.append(given))
+            os.kill(os.getpid(), number)
+            assert signals.first == number
+        assert heard == [number]
+        assert signal.getsignal(number) == signal.SIG_DFL
+    finally:
+        signal.signal(number, before)
 
 
 def test_under_nohup_a_terminal_that_is_closed_is_no_matter() -> None:
