@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.scripted_provider import Asked, Fail, Mode, ScriptedProvider
+from benchmarks.scripted_provider import Asked, Fail, Held, Mode, ScriptedProvider
 from personas.reading.matcher import Matcher
 from scenarios.library import Library
 from tests.contract.house import WHERE, Client, House, Json, assert_error, running_house
@@ -211,20 +211,20 @@ async def test_while_a_model_is_asked_others_are_served_and_written(
 async def test_the_turns_of_a_batch_ask_for_their_lines_at_the_same_time(
     data: Path, matcher: Matcher, library: Library
 ) -> None:
-    together = threading.Barrier(2, timeout=60)
+    def held(say: list[str]) -> Held:
+        return Held(well(say))
 
-    def waits(say: list[str]) -> Json:
-        together.wait()
-        return well(say)
-
-    async with voiced_house(data, matcher, library, waits) as (house, _), house.client() as client:
+    async with voiced_house(data, matcher, library, held) as (house, provider), house.client() as client:
         # Equal questions would share one call.
         turns = [(await client.create(), text) for text in ASKS]
         items = [
             {"episode_id": episode["episode_id"], "messages": [{"role": "user", "content": text}]}
             for episode, text in turns
         ]
-        body = await client.ok("POST", "/batch/turns", {"items": items})
+        batch = asyncio.create_task(client.ok("POST", "/batch/turns", {"items": items}))
+        await provider.until(lambda: provider.most_at_once == 2)
+        provider.release()
+        body = await batch
         assert [item["observation"]["content"] for item in body["results"]] == [GLASS, RACE]
 
 
