@@ -32,7 +32,7 @@ from benchmarks.report import RESULTS, Table, environment, write
 from learner.fluency import word_pairs
 from learner.metrics import read_metrics
 from learner.warmup import load_script
-from personas.hearing.heard import AgentTurn
+from personas.hearing.types import AgentTurn
 from personas.replay.replayer import Exchange, replay
 from reward_server.fitting.reader.dataset import packaged_turns
 from reward_server.server.engine import OfflineEngine, load_scenarios, offline_engine

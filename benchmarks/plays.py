@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from personas.case.library import load_temperaments
-from personas.hearing.heard import AgentTurn
+from personas.hearing.types import AgentTurn
 from personas.play.simulator import Simulator
 from personas.reading.reader import Reader
 from reward_server.scoring.config import RewardConfig

@@ -17,8 +17,8 @@ from pathlib import Path
 from benchmarks.report import environment, write
 from personas.case.compiled import CompiledCase
 from personas.hearing.hear import hear
-from personas.hearing.heard import AgentTurn
 from personas.hearing.state import PersonaState
+from personas.hearing.types import AgentTurn
 from personas.reading.acts import Reading
 from personas.reading.heads import load_heads
 from personas.reading.reader import LocalReader

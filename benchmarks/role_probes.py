@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from personas.case.library import load_temperaments
-from personas.hearing.heard import AgentTurn
+from personas.hearing.types import AgentTurn
 from personas.play.simulator import Simulator
 from personas.reading.reader import Reader
 from reward_server.server.engine import load_reader

@@ -13,8 +13,8 @@ import json
 from pathlib import Path
 
 from personas.hearing.hear import hear
-from personas.hearing.heard import AgentTurn
 from personas.hearing.state import PersonaState
+from personas.hearing.types import AgentTurn
 from reward_server.server.engine import load_reader
 from reward_server.settings import load_settings
 from scenarios.library import load_library

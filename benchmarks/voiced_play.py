@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from personas.case.library import load_temperaments
-from personas.hearing.heard import AgentTurn
+from personas.hearing.types import AgentTurn
 from personas.play.simulator import Reply
 from personas.replay.replayer import Exchange, replay
 from reward_server.episodes.stage import PersonaInput, PersonaStage

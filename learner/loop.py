@@ -20,11 +20,11 @@ from learner import own_metrics
 from learner.display import Now, Say, silent
 from learner.failures import most_frequent
 from learner.generate.session import Generator
-from learner.keeping import kept
 from learner.metrics import evaluations, read_metrics
 from learner.overlap import BatchPlayer, PrefetchedBatches, copy_of
 from learner.rollout import BatchCollector, Collected
 from learner.run import Run
+from learner.saving import kept
 from learner.seeds import FIRST_HELD_OUT_SEED
 from learner.stages import Stages, open_stages, open_stages_or_all_variants, own_stages
 from learner.types import Group

@@ -19,10 +19,10 @@ from learner.config import ConfigError
 from learner.conversations import ContinuationPair, Segments
 from learner.datafile import read_data
 from learner.display import Now, Say, silent
-from learner.keeping import kept
 from learner.model import Policy
 from learner.objectives import preference_loss
 from learner.run import Run
+from learner.saving import kept
 from learner.split import split
 from learner.types import rows_in
 

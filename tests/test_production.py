@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from reward_server import production
-from reward_server.cli import kept
+from reward_server.cli import data_checks
 from reward_server.errors import ConfigurationError
 from reward_server.production import memory_limit_bytes, process_weaknesses, require_strong, weaknesses
 from reward_server.settings import Settings
@@ -117,18 +117,18 @@ def test_the_doctor_judges_the_process_of_the_server_that_runs(data: Path, monke
     settings = Settings(data=data, llm_provider="none", **STRONG)
     limits: dict[int | None, int | None] = {None: None, os.getpid(): 1 << 32}
     monkeypatch.setattr(production, "memory_limit_bytes", limits.__getitem__)
-    monkeypatch.setattr(kept, "_count_keys", lambda settings: 1)
-    without = kept.security(settings)
+    monkeypatch.setattr(data_checks, "_count_keys", lambda settings: 1)
+    without = data_checks.security(settings)
     assert without.is_warning
     assert "no memory limit" in str(without.mend)
     owner = os.stat("/proc/self").st_uid
     with occupied(settings.database):
         assert occupant(settings.database) == os.getpid()
-        found = kept.security(settings)
+        found = data_checks.security(settings)
         assert "no memory limit" not in str(found.mend)
         assert (found.mend is None) is (owner != 0)
         limits[os.getpid()] = None
-        weak = kept.security(settings)
+        weak = data_checks.security(settings)
         assert "no memory limit" in str(weak.mend)
         assert not weak.is_warning
     assert occupant(settings.database) is None

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from personas.case.compiled import CompiledCase
 from personas.hearing.bargaining import offers_after
-from personas.hearing.heard import AgentTurn, AskedTopic, Hearing, gist_of
 from personas.hearing.state import PersonaState
 from personas.hearing.summary import named_in_offers
 from personas.hearing.tasks import given_after
+from personas.hearing.types import AgentTurn, AskedTopic, Hearing, gist_of
 
 __all__ = ["advance", "counted", "goals_hold"]
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from personas.case.compiled import CompiledCase, CompiledTopic, later_id
 from personas.case.schema import all_hold
 from personas.hearing.hear import gate_open, is_question
-from personas.hearing.heard import AskedTopic, Hearing
 from personas.hearing.state import PersonaState
+from personas.hearing.types import AskedTopic, Hearing
 from personas.reading.acts import Act, ReadCandidate, Sentence
 from personas.reading.features import is_elliptic
 from personas.text.questions import QuestionForm, form_of

@@ -16,10 +16,10 @@ from personas.case.schema import RAPPORT_CEILING, Tier, all_hold
 from personas.hearing.advance import goals_hold
 from personas.hearing.amounts import amounts, in_bounds, within
 from personas.hearing.bargaining import FigureRule, dealing_of
-from personas.hearing.heard import CHECKS_AT_ONCE, NO_QUESTION, AgentTurn, AskedTopic, HeardCommitment, Hearing, gist_of
 from personas.hearing.state import PersonaState
 from personas.hearing.summary import misquoted
 from personas.hearing.tasks import Task, task_of
+from personas.hearing.types import CHECKS_AT_ONCE, NO_QUESTION, AgentTurn, AskedTopic, HeardCommitment, Hearing, gist_of
 from personas.reading.acts import Act, ReadCandidate, Reading, Sentence, Stance
 from personas.text.questions import QuestionForm, form_of
 from personas.text.wording import content_stems, overlap

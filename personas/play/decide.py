@@ -16,9 +16,9 @@ from personas.case.temperament import Temperament
 from personas.hearing.background import BESIDE_ANSWER, BackgroundTurn, RecalledBackground
 from personas.hearing.bargaining import AmountAnswer
 from personas.hearing.hear import ASKED, BY_NAME, UNSURE, is_question
-from personas.hearing.heard import CHECKS_AT_ONCE, NO_QUESTION, AgentTurn, AskedTopic, Hearing
 from personas.hearing.state import PersonaState
 from personas.hearing.tasks import Task, last_task
+from personas.hearing.types import CHECKS_AT_ONCE, NO_QUESTION, AgentTurn, AskedTopic, Hearing
 from personas.play.guard import gives_away
 from personas.play.move import COMPLIANT, FIGURES, REACTIONS, TELLING, Move, MoveKind
 from personas.play.reactions import (

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from personas.case.compiled import CompiledCase
 from personas.case.marks import agrees, digits_of
 from personas.hearing.amounts import numbers_in
-from personas.hearing.heard import credits_of
 from personas.hearing.state import PersonaState
+from personas.hearing.types import credits_of
 from personas.play.direction import Character, StageDirection
 from personas.play.guard import LeakError, check_reply
 from personas.play.simulator import Reply

@@ -9,8 +9,8 @@ from personas.case.schema import named_in
 from personas.hearing.amounts import amounts
 from personas.hearing.bargaining import AmountAnswer, figure_of
 from personas.hearing.hear import LIKELY_MADE, UNSURE, is_question
-from personas.hearing.heard import NO_QUESTION, AgentTurn, HeardCommitment, Hearing
 from personas.hearing.state import PersonaState
+from personas.hearing.types import NO_QUESTION, AgentTurn, HeardCommitment, Hearing
 from personas.play.move import FACTUAL, FIGURES, REACTIONS, Move, MoveKind, disclosed
 from personas.play.voice import digest_of
 from personas.reading.acts import Act, Sentence, Stance

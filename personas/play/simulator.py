@@ -14,8 +14,8 @@ from personas.case.temperament import Temperament
 from personas.hearing.advance import advance, counted
 from personas.hearing.background import BackgroundTurn, aside_of, may_recall
 from personas.hearing.hear import hear
-from personas.hearing.heard import AgentTurn, Hearing
 from personas.hearing.state import PersonaState
+from personas.hearing.types import AgentTurn, Hearing
 from personas.play.decide import decide
 from personas.play.guard import check_reply
 from personas.play.move import Move, MoveKind, SpokenMove, disclosed, ends, held_back, worded

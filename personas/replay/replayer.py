@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from personas.case.compiled import CompiledCase
 from personas.hearing.advance import advance
 from personas.hearing.hear import hear, is_new
-from personas.hearing.heard import AgentTurn, Hearing, credits_of
 from personas.hearing.state import PersonaState
+from personas.hearing.types import AgentTurn, Hearing, credits_of
 from personas.reading.acts import Act, Reading
 from personas.reading.borrowed import PersonaWords, formulas
 from personas.reading.matcher import Matcher

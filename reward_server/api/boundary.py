@@ -23,8 +23,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from reward_server.api.context import ON_LEAVING
 from reward_server.api.errors import error_response
-from reward_server.api.in_work import RequestsInWork
 from reward_server.api.pages import NOTHING, SECURITY_HEADERS
+from reward_server.api.requests_in_work import RequestsInWork
 from reward_server.errors import LabsError, Overloaded, Stopped, StoreUnavailable
 from reward_server.ids import IdPrefix, is_id, new_request_id
 from reward_server.limits.rate_limiter import RateDecision

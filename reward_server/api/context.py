@@ -24,11 +24,11 @@ from reward_server.api.edge import require_json
 from reward_server.api.problems import in_words
 from reward_server.api.readiness import ReadinessChecks
 from reward_server.auth.actor import Actor
-from reward_server.auth.asking import ask_as
 from reward_server.auth.audit import AuditLog
 from reward_server.auth.idempotency import DetachedWork
 from reward_server.auth.key_ring import KeyRing
 from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
+from reward_server.auth.request_context import set_request_context
 from reward_server.auth.tenants import Tenants
 from reward_server.authoring.service import OwnScenarios
 from reward_server.clock import Clock
@@ -133,7 +133,7 @@ async def admitted(request: Request, given: Credentials) -> Lab:
     admission = await services.gatekeeper.admit(given, address)
     request.state.trace |= {"lab": admission.lab.lab_id, "key": admission.lab.key_id}
     work_for(admission.lab.lab_id)
-    ask_as(admission.lab, address)
+    set_request_context(admission.lab, address)
     request.scope["state"][ADMITTED] = admission.lab.lab_id
     await services.reward_models.current()  # a model that was activated elsewhere serves from this request on
     decision = admission.decision

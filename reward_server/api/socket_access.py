@@ -12,8 +12,8 @@ from fastapi import WebSocket
 from reward_server.api.context import Services, address_of, services_of
 from reward_server.api.credentials import credentials_of
 from reward_server.api.errors import error_response
-from reward_server.auth.asking import ask_as
 from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
+from reward_server.auth.request_context import set_request_context
 from reward_server.auth.scopes import Scope
 from reward_server.errors import LabsError, RateLimited, Stopped, StoreUnavailable
 from reward_server.ids import new_request_id
@@ -108,7 +108,7 @@ async def admitted(websocket: WebSocket, services: Services, trace: dict[str, An
         lab, decision = admission.lab, admission.decision
         trace |= {"lab": lab.lab_id, "key": lab.key_id}
         work_for(lab.lab_id)
-        ask_as(lab, address_of(websocket))
+        set_request_context(lab, address_of(websocket))
         await services.reward_models.current()
         if decision is not None and not decision.allowed:
             services.metrics.rate_limited.inc()

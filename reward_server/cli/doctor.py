@@ -18,8 +18,8 @@ import typer
 
 from reward_server import __version__
 from reward_server.cli.against_local import read_against_local
+from reward_server.cli.data_checks import data, database, keys, security
 from reward_server.cli.finding import CheckFinding
-from reward_server.cli.kept import data, database, keys, security
 from reward_server.cli.remedies import MENDS, NEEDS
 from reward_server.cli.running import labs_at
 from reward_server.cli.salvage import UsableSettings, salvaged

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 
 from reward_server.clock import Clock, SystemClock
-from reward_server.decisions.kept import DecisionCache
+from reward_server.decisions.cache import DecisionCache
 from reward_server.decisions.local import Cosine, LocalDecisions
 from reward_server.decisions.maps import FOLDER
 from reward_server.decisions.model import DecisionModel

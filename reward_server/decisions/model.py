@@ -17,7 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from reward_server.decisions.kept import DecisionCache, from_json, key_of, to_json
+from reward_server.decisions.cache import DecisionCache, from_json, key_of, to_json
 from reward_server.decisions.maps import load_maps
 from reward_server.decisions.questions import (
     AnswerProbabilities,

@@ -25,7 +25,7 @@ from reward_server.episodes.batches import (
     of_item,
     results_of,
 )
-from reward_server.episodes.in_play import EpisodeCache, LoadedEpisode
+from reward_server.episodes.cache import EpisodeCache, LoadedEpisode
 from reward_server.episodes.machine import TerminalReason
 from reward_server.episodes.scores import check_reward_config
 from reward_server.episodes.stage import PersonaStage, choose_persona

@@ -15,8 +15,8 @@ from itertools import chain
 from typing import TypeVar
 
 from personas.case.temperament import Temperament
-from personas.hearing.heard import AgentTurn
 from personas.hearing.state import PersonaState
+from personas.hearing.types import AgentTurn
 from personas.play.direction import character_of, direction_of
 from personas.play.line_guard import LineGuard, Objection
 from personas.play.simulator import Opening, Reply, Simulator, adopt

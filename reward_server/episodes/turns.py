@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-from personas.hearing.heard import AgentTurn
+from personas.hearing.types import AgentTurn
 from personas.play.simulator import Reply
 from reward_server.access import scenario_for
 from reward_server.auth.idempotency import Body, Keep, fingerprint
 from reward_server.auth.lab import Lab
 from reward_server.clock import Clock
 from reward_server.episodes import documents, machine
+from reward_server.episodes.cache import EpisodeCache, LoadedEpisode
 from reward_server.episodes.history import AnsweredTurn, HistoryLine, NewTurn, align, without_preamble
-from reward_server.episodes.in_play import EpisodeCache, LoadedEpisode
 from reward_server.episodes.scores import TurnScore, check_reward_config, request_of, shown, unscored
 from reward_server.episodes.stage import PersonaInput, PersonaStage
 from reward_server.errors import (

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from personas.hearing.hear import BINDING, hear
-from personas.hearing.heard import AgentTurn
 from personas.hearing.state import PersonaState
+from personas.hearing.types import AgentTurn
 from personas.reading.reader import Reader
 from scenarios.library import SealedScenario
 from scenarios.schema import Breach

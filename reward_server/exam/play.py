@@ -13,8 +13,8 @@ from typing import Any
 from personas.case.compiled import contains
 from personas.case.schema import Needs, Tier, all_hold
 from personas.case.temperament import Temperament
-from personas.hearing.heard import AgentTurn
 from personas.hearing.state import PersonaState
+from personas.hearing.types import AgentTurn
 from personas.play.guard import LeakError, check_reply
 from personas.play.simulator import Reply, Simulator
 from personas.reading.reader import Reader

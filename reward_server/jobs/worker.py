@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
-from reward_server.auth.asking import ask_as
 from reward_server.auth.lab import Lab
+from reward_server.auth.request_context import set_request_context
 from reward_server.auth.scopes import Scope
 from reward_server.clock import Clock, next_midnight
 from reward_server.errors import (
@@ -153,7 +153,7 @@ class JobWorker:
     async def _work(self, claim: Claim) -> None:
         job, kind = claim.job, self._kinds[claim.job.type]
         try:
-            ask_as(lab_of(job), JOB)
+            set_request_context(lab_of(job), JOB)
             with working_for(job.lab_id):
                 deadline_s = self._pace.slice_deadline_s if kind.whole is None else kind.whole.deadline_s
                 async with asyncio.timeout(deadline_s):

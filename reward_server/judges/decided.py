@@ -26,7 +26,7 @@ from reward_server.judges.cascade import at_step
 from reward_server.judges.inquiry import name_of
 from reward_server.judges.preflight import condemned, offence_in
 from reward_server.judges.prompt import transcript_json, turns_of
-from reward_server.judges.shown import as_shown
+from reward_server.judges.rendering import as_shown
 from reward_server.llm.base import LlmFailed
 from reward_server.transcripts.transcript import Transcript
 from scenarios.schema import Criterion

@@ -20,7 +20,7 @@ from reward_server.judges.decided import NOTE
 from reward_server.judges.pairwise import PairwisePreference
 from reward_server.judges.preflight import offence_in
 from reward_server.judges.prompt import transcript_json, turns_of
-from reward_server.judges.shown import as_shown
+from reward_server.judges.rendering import as_shown
 from reward_server.llm.base import LlmFailed
 from reward_server.transcripts.transcript import Transcript
 from scenarios.library import SealedScenario

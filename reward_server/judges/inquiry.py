@@ -4,7 +4,7 @@ All `judge` criteria of a dimension are asked together, whichever of them a requ
 other checks fall back on, so that a verdict does not depend on the request's weights. The model sees ids that
 mean nothing (c1, c2, …), never the author's.
 
-It is shown what the agent did without talk about the evaluation (`shown`); the rest reaches it as data.
+It is shown what the agent did without talk about the evaluation (`rendering`); the rest reaches it as data.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from reward_server.judges.base import Case
 from reward_server.judges.cascade import at_step, check_at
 from reward_server.judges.prompt import JUDGE_RULES, system_text, transcript_json, user_text
 from reward_server.judges.reading import JudgeAnswer
-from reward_server.judges.shown import as_shown
+from reward_server.judges.rendering import as_shown
 from reward_server.judges.verdict_cache import key_of
 from reward_server.llm.base import FailureKind, Question
 from reward_server.transcripts.transcript import Transcript

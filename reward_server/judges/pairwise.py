@@ -21,7 +21,7 @@ from reward_server.judges.asking import ORDERS, ask_and_read, no_answer, togethe
 from reward_server.judges.preflight import offence_in
 from reward_server.judges.prompt import PAIR_RULES, PROMPT_VERSION, system_text, transcript_json, user_text
 from reward_server.judges.reading import PairAnswer, read_pair
-from reward_server.judges.shown import as_shown
+from reward_server.judges.rendering import as_shown
 from reward_server.judges.verdict_cache import VerdictCache, key_of
 from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed, Question
 from reward_server.transcripts.transcript import Transcript

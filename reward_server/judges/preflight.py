@@ -10,7 +10,7 @@ from __future__ import annotations
 from reward_server.errors import BodyTooLarge
 from reward_server.judges.base import MAX_QUOTE, Evidence, Verdict, VerdictStatus
 from reward_server.judges.prompt import TOO_LONG
-from reward_server.judges.shown import MAX_SAID, size_of
+from reward_server.judges.rendering import MAX_SAID, size_of
 from reward_server.transcripts.emptiness import is_degenerate
 from reward_server.transcripts.markup import has_markup, tool_texts
 from reward_server.transcripts.transcript import Transcript

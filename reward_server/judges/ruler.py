@@ -27,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from personas.reading.reader import Reader
 from reward_server.judges.asking import ORDERS, ask_and_read, no_answer, together
 from reward_server.judges.prompt import EVIDENCE_RULES, data_line, system_text, turns_of, user_text
-from reward_server.judges.shown import as_shown
+from reward_server.judges.rendering import as_shown
 from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed, Question
 from reward_server.transcripts.transcript import Transcript
 from scenarios.library import SealedScenario

@@ -12,7 +12,7 @@ from typing import Any
 
 from personas.case.schema import Needs, all_hold
 from personas.hearing.hear import is_new
-from personas.hearing.heard import gist_of
+from personas.hearing.types import gist_of
 from personas.replay.replayer import Disclosure, MadeCommitment, TurnRecord
 from personas.text.plain import plain
 from personas.text.wording import normal

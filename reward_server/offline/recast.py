@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from personas.case.temperament import Temperament
-from personas.hearing.heard import AgentTurn
+from personas.hearing.types import AgentTurn
 from personas.play.simulator import Simulator
 from personas.reading.reader import Reader
 from reward_server.transcripts.transcript import Transcript, Turn

@@ -22,7 +22,7 @@ from reward_server.judges.asking import no_answer
 from reward_server.limits.fair_threads import NOBODY, lab_at_work
 from reward_server.llm.base import LlmFailed
 from reward_server.logs.logger import get_logger
-from reward_server.reader.asked import candidates, questions_of, ranked, reading_of, recalling, state_of
+from reward_server.reader.questions import candidates, questions_of, ranked, reading_of, recalling, state_of
 
 log = get_logger(__name__)
 

@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 import structlog
 
 from personas.case.compiled import CompiledCase
-from personas.hearing.heard import AgentTurn
+from personas.hearing.types import AgentTurn
 from personas.reading.matcher import Matcher
 from personas.reading.reader import Reader, Turn
 from personas.replay.replayer import ConductCounts, Exchange, Record, replay, turns_of

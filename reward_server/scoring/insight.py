@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from personas.case.compiled import CompiledCase, CompiledTopic
 from personas.case.schema import Tier, all_hold
-from personas.hearing.heard import AskedTopic, HeardCommitment
+from personas.hearing.types import AskedTopic, HeardCommitment
 from personas.reading.acts import Sentence
 from personas.replay.replayer import Record, TurnRecord
 from reward_server.judges.base import Evidence, Verdict

@@ -12,8 +12,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from reward_server.auth.asking import asking
 from reward_server.auth.audit import AuditLog
+from reward_server.auth.request_context import request_context
 from reward_server.errors import TooManyWeightings
 from reward_server.limits.weightings import Weightings
 from reward_server.scoring.config import PLAIN, RewardConfig
@@ -61,7 +61,7 @@ class WeightingDisclosure:
 
     async def _note(self, request: ScoreRequest) -> None:
         """Once for each key and scenario: a probe asks often."""
-        who = asking()
+        who = request_context()
         if who is None or self._audit is None:
             return
         name = who.actor.name, request.collection, request.scenario
@@ -72,7 +72,7 @@ class WeightingDisclosure:
 
 def is_narrowed(config: RewardConfig) -> bool:
     """True if the key that asks weights families itself and has no full scores."""
-    who = asking()
+    who = request_context()
     return who is not None and not who.full_scores and config.weights != PLAIN.weights
 
 

@@ -21,9 +21,9 @@ from reward_server.api import docs, errors, front
 from reward_server.api.boundary import RequestBoundary
 from reward_server.api.context import Services
 from reward_server.api.edge import KnownHosts
-from reward_server.api.in_work import RequestsInWork
 from reward_server.api.middleware import NO_TELEMETRY, App
 from reward_server.api.paths import PlainPaths
+from reward_server.api.requests_in_work import RequestsInWork
 from reward_server.api.routes import (
     agents,
     batches,

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import jsonschema
 from jsonschema.protocols import Validator
 
-from personas.hearing.heard import AgentTurn
+from personas.hearing.types import AgentTurn
 from personas.replay.replayer import Exchange
 from reward_server.errors import FieldProblem, InvalidRequest, NothingToScore
 from reward_server.transcripts.spoken import utterance

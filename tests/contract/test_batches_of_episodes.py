@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from personas.hearing.heard import AgentTurn
 from personas.hearing.state import PersonaState
+from personas.hearing.types import AgentTurn
 from personas.play.simulator import Reply, Simulator
 from reward_server.episodes import stage
 from reward_server.episodes.stage import REPLIES_PER_JOB

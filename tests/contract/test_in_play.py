@@ -18,7 +18,7 @@ import pytest
 
 from personas.reading.matcher import Matcher
 from reward_server.auth.lab import Plan
-from reward_server.episodes.in_play import LoadedEpisode
+from reward_server.episodes.cache import LoadedEpisode
 from reward_server.episodes.service import EpisodeService
 from reward_server.errors import StoreUnavailable
 from reward_server.store.records import EpisodeStatus

@@ -20,8 +20,8 @@ from personas.case.schema import (
     Tier,
     Topic,
 )
-from personas.hearing.heard import AgentTurn
 from personas.hearing.state import PersonaState
+from personas.hearing.types import AgentTurn
 from personas.play.simulator import Reply, Simulator
 from personas.reading.acts import Act, ReadCandidate, Reading, Sentence, Stance
 from personas.reading.reader import Reader, Turn

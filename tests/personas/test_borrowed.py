@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from personas.hearing.heard import AgentTurn
+from personas.hearing.types import AgentTurn
 from personas.reading.acts import Act
 from personas.reading.borrowed import PersonaWords, formulas
 from personas.replay.replayer import Exchange, Record, replay

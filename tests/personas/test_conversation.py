@@ -11,8 +11,8 @@ import pytest
 from personas.case.library import load_temperaments
 from personas.hearing.bargaining import AmountAnswer
 from personas.hearing.conversation import ConversationState, OfferedFigure, OfferStatus, Party
-from personas.hearing.heard import AgentTurn, Hearing
 from personas.hearing.state import PersonaState
+from personas.hearing.types import AgentTurn, Hearing
 from personas.play.simulator import Reply, Simulator
 from personas.reading.reader import Reader
 from personas.replay.replayer import Exchange, replay

@@ -8,7 +8,7 @@ from personas.case.library import load_temperaments
 from personas.case.temperament import Phrases
 from personas.hearing.advance import advance
 from personas.hearing.hear import hear
-from personas.hearing.heard import AgentTurn
+from personas.hearing.types import AgentTurn
 from personas.play.decide import decide
 from personas.play.move import MoveKind
 from personas.reading.acts import Act, Stance

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from personas.case.library import load_temperaments
-from personas.hearing.heard import AgentTurn
+from personas.hearing.types import AgentTurn
 from personas.reading.acts import Act
 from personas.replay.replayer import ConductCounts, Exchange, replay
 from tests.personas.cast import CASE, LINES, BagMatcher, Play, Script, compiled, line

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from personas.hearing.hear import hear
-from personas.hearing.heard import AgentTurn
 from personas.hearing.state import PersonaState
+from personas.hearing.types import AgentTurn
 from personas.reading.acts import Act, ReadCandidate, Reading, Sentence
 from personas.reading.reader import Reader
 from reward_server.settings import Settings

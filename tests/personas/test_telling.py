@@ -6,7 +6,7 @@ import pytest
 
 from personas.case.marks import agrees, doubts, marks_of
 from personas.case.schema import Fact
-from personas.hearing.heard import AgentTurn
+from personas.hearing.types import AgentTurn
 from personas.replay.replayer import Exchange, replay
 from tests.personas.cast import CASE, BagMatcher, Script, compiled
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 from personas.case.library import load_temperaments
-from personas.hearing.heard import AgentTurn
 from personas.hearing.state import PersonaState
+from personas.hearing.types import AgentTurn
 from personas.play.direction import StageDirection, character_of, direction_of
 from personas.play.line_guard import LineGuard, Objection
 from personas.play.simulator import Reply, Simulator

@@ -19,7 +19,7 @@ from reward_server.fitting.verdicts.measure import OPERATOR, judged
 from reward_server.fitting.verdicts.read import LabelledTalk
 from reward_server.judges.decided import CRITERION, DecisionJudge
 from reward_server.llm.base import LlmFailed
-from reward_server.reader.asked import NONE, questions_of, state_of
+from reward_server.reader.questions import NONE, questions_of, state_of
 
 AT_ONCE = 16
 NEVER = 1.1

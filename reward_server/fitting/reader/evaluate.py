@@ -16,8 +16,8 @@ from typing import Any
 
 from personas.case.compiled import CompiledCase
 from personas.hearing.hear import hear
-from personas.hearing.heard import AgentTurn
 from personas.hearing.state import PersonaState
+from personas.hearing.types import AgentTurn
 from personas.reading.acts import Reading
 from personas.reading.reader import Reader
 from reward_server.fitting.reader.dataset import Cases, ReaderRow, case_of

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from personas.case.compiled import CompiledCase
 from personas.hearing.background import aside_of, may_recall
 from personas.hearing.hear import hear
-from personas.hearing.heard import AgentTurn
 from personas.hearing.state import PersonaState
+from personas.hearing.types import AgentTurn
 from personas.reading.reader import Reader
 from reward_server.fitting.reader.dataset import BACKGROUND_KIND, ReaderRow, after_opening
 from reward_server.fitting.reader.evaluate import Share, TurnPrediction, measured, predict

@@ -10,22 +10,22 @@ from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class RequestContext:
     """A key, and whether it has full scores."""
 
     actor: Actor
     full_scores: bool
 
 
-_asking: ContextVar[Asking | None] = ContextVar("labs_asking", default=None)
+_context: ContextVar[RequestContext | None] = ContextVar("labs_request_context", default=None)
 
 
-def ask_as(lab: Lab, address: str) -> None:
+def set_request_context(lab: Lab, address: str) -> None:
     """From here on in this task, and in those it makes, work is for this key. Without keys, it is for the operator."""
     full = lab.full_scores or lab.key_id == DEVELOPMENT_LAB.key_id
-    _asking.set(Asking(Actor(lab.lab_id, lab.key_id, address), full))
+    _context.set(RequestContext(Actor(lab.lab_id, lab.key_id, address), full))
 
 
-def asking() -> Asking | None:
+def request_context() -> RequestContext | None:
     """Return the caller of this request; None outside of requests and jobs."""
-    return _asking.get()
+    return _context.get()

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from reward_server.errors import BodyTooLarge, JudgeFailed
-from reward_server.judges import preflight, ruler, shown
+from reward_server.judges import preflight, rendering, ruler
 from reward_server.judges.base import Case, Evidence, VerdictStatus, occurs
 from reward_server.judges.inquiry import inquiries
 from reward_server.judges.llm import LlmJudge
 from reward_server.judges.pairwise import PairwiseJudge
 from reward_server.judges.preflight import offence_in
+from reward_server.judges.rendering import as_shown
 from reward_server.judges.ruler import LlmGroupJudge, digest_of
-from reward_server.judges.shown import as_shown
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import FailureKind
 from reward_server.transcripts.transcript import Transcript
@@ -52,7 +52,7 @@ def test_the_rest_is_shown_in_plain_form() -> None:
 
 @pytest.mark.parametrize("where", ["agent", "tool"])
 def test_far_too_long_a_conversation_is_not_read(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shown, "MAX_SAID", 1_000)
+    monkeypatch.setattr(rendering, "MAX_SAID", 1_000)
     long = "a " * 501
     said = a_transcript(long) if where == "agent" else a_transcript((CALM, [call("ticket", summary=long)]))
     with pytest.raises(BodyTooLarge, match="too long for a judge"):

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from reward_server.episodes import in_play
-from reward_server.episodes.in_play import EpisodeCache, LoadedEpisode
+from reward_server.episodes import cache
+from reward_server.episodes.cache import EpisodeCache, LoadedEpisode
 from reward_server.store.records import EpisodeRow, EpisodeStatus
 from tests.store.builders import a_turn, after_a_turn, an_episode
 
@@ -72,7 +72,7 @@ def test_all_of_a_lab_can_be_forgotten_and_nobody_elses(kept: EpisodeCache) -> N
 
 
 def test_their_number_is_bounded_and_the_longest_unused_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_play, "MOST_EPISODES", 3)
+    monkeypatch.setattr(cache, "MOST_EPISODES", 3)
     few = EpisodeCache(kept=True)
     rows = [an_episode() for _ in range(4)]
     for row in rows[:3]:
@@ -83,7 +83,7 @@ def test_their_number_is_bounded_and_the_longest_unused_goes_first(monkeypatch: 
 
 
 def test_their_size_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_play, "MOST_BYTES", 200_000)
+    monkeypatch.setattr(cache, "MOST_BYTES", 200_000)
     little = EpisodeCache(kept=True)
     rows = [an_episode() for _ in range(50)]
     for row in rows:
