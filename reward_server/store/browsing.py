@@ -37,7 +37,7 @@ _SHOWN = (
 """Of an episode and its last turn: not the texts and states, which are most of both."""
 
 
-LOOKED_THROUGH = 10_000
+LOOKED_THROUGH = 5_000
 """Rows, of the newest, that are searched or sorted by what no index knows: dates reach further back."""
 
 
