@@ -8,6 +8,7 @@ calibration; the others are read before, with the sentences alone, and with the 
 
 from __future__ import annotations
 
+import argparse
 import random
 from dataclasses import replace
 
@@ -25,6 +26,7 @@ LABELS, DRAWS = 40, 5
 
 def main() -> None:
     """Print the table."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     reader = local_reader()
     cases = [case for case in load_practice() if case.held_out]
     parts: dict[str, list[TurnPrediction]] = {"before": [], "labels as examples": [], "calibrated": []}

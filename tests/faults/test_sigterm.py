@@ -82,7 +82,7 @@ async def test_turns_in_flight_are_answered_and_stored_and_the_exit_code_is_0(tm
 
 
 async def test_what_is_not_done_in_time_is_a_503_and_what_was_stored_is_answered_with_it(tmp_path: Path) -> None:
-    settings = {"LABS_DRAIN_S": "1", "LABS_METRICS_ACCESS": "open"}
+    settings = {"LABS_DRAIN_S": "2", "LABS_METRICS_ACCESS": "open"}
     with server_process(tmp_path, keys=("acme",), **settings) as server:
         async with server.client("acme") as http, server.client("acme") as looking:
             made = [(await http.post("/episodes", json=WHERE)).json()["episode_id"] for _ in range(IN_FLIGHT)]
@@ -158,7 +158,7 @@ async def test_open_streams_and_sockets_hold_nothing_up(tmp_path: Path) -> None:
 
 
 async def test_operations_of_a_socket_are_answered_with_what_was_stored_or_not_stored(tmp_path: Path) -> None:
-    settings = {"LABS_DRAIN_S": "1", "LABS_METRICS_ACCESS": "open"}
+    settings = {"LABS_DRAIN_S": "2", "LABS_METRICS_ACCESS": "open"}
     with server_process(tmp_path, keys=("acme",), **settings) as server:
         headers = {"Authorization": f"Bearer {server.keys['acme']}"}
         async with (
@@ -172,7 +172,13 @@ async def test_operations_of_a_socket_are_answered_with_what_was_stored_or_not_s
                 await socket.send(json.dumps({**operation, "messages": [{"role": "user", "content": words}]}))
             answers = [json.loads(await socket.recv())]
             os.kill(server.pid, signal.SIGTERM)
-            answers += [json.loads(message) async for message in socket]
+            code = None
+            while code is None:
+                try:
+                    answers.append(json.loads(await socket.recv()))
+                except ConnectionClosed as closed:
+                    code = closed.rcvd.code if closed.rcvd else 0
+        assert code == 1012
         assert await asyncio.to_thread(server.wait) == 0
     told = {each["ref"]: each for each in answers if "observation" in each}
     refused = [each for each in answers if "observation" not in each]
