@@ -77,3 +77,4 @@ async def test_a_reply_gets_the_reward_of_evaluate(
         assert said.reward > 0
         with pytest.raises(ValueError, match="name the scenario"):
             await manager.run_single(item("gsm8k"))
+        await manager.close()

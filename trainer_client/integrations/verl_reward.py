@@ -45,6 +45,12 @@ class LabsRewardManager(RewardManagerBase):  # type: ignore[misc]
         found = await self._client.evaluate(collection, scenario, messages)
         return {"reward_score": found.reward, "reward_extra_info": {"labs_scores": dict(found.scores or {})}}
 
+    async def close(self) -> None:
+        """Close the connections; a process that ends does so by itself."""
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
     def _reply(self, item: Any) -> str:
         ids = item.batch["responses"]
         length = int(item.batch["attention_mask"][-ids.shape[-1] :].sum())

@@ -108,5 +108,5 @@ async def export_criterion_labels(
     lab: Annotated[Lab, for_keys(Scope.EXPORT)],
     query: Annotated[CriterionLabelExportQuery, Query()],
 ) -> Response:
-    """Labels of criteria as rows for `labs calibrate`, one JSON object a line; needs full scores."""
+    """Labels of criteria as rows for `./labs calibrate`, one JSON object a line; needs full scores."""
     return JsonLines(services_of(request).criterion_labels.export(lab, scoring_version=query.scoring_version))
