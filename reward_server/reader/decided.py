@@ -26,7 +26,7 @@ from reward_server.reader.questions import candidates, questions_of, ranked, rea
 
 log = get_logger(__name__)
 
-ASKS = hashlib.sha256((files(__package__) / "asked.py").read_bytes()).hexdigest()[:12]
+ASKS = hashlib.sha256((files(__package__) / "questions.py").read_bytes()).hexdigest()[:12]
 """Names what is asked, and how answers become a reading."""
 
 
