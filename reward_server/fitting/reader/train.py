@@ -48,6 +48,8 @@ BESIDE, LEAST_BESIDE = 3_000, 500
 """So many questions about topics, and about the background, are read among both: at most, and at least."""
 PRACTICE_TIMES = 2
 """So often a practice turn is read in one pass: they are few, and teach to understand a case that is not known."""
+MOST_TEXTS, MOST_BYTES = 400_000, 1_000_000_000
+"""All texts of a training are remembered: each is in several bags, and encoding takes most of the time."""
 UNREADABLE_EACH = 8
 """Of so many labelled sentences one is made unreadable, in every way."""
 
@@ -137,7 +139,7 @@ def fit_heads(
     seed: int,
 ) -> dict[str, Tensor]:
     """The tensors of all heads on an encoder."""
-    embedder = EncoderMatcher(MiniLmEncoder(*checkpoint, MAX_TOKENS), cache_size=200_000)
+    embedder = EncoderMatcher(MiniLmEncoder(*checkpoint, MAX_TOKENS), cache_size=MOST_TEXTS, cache_bytes=MOST_BYTES)
     spoken = act_bags(labelled_acts, rows, [row.text for row in labelled_acts[::UNREADABLE_EACH]])
     embedder.embed(list(dict.fromkeys(text for bag in spoken for text in bag.texts)))
     acts = fit_acts(spoken, [embedder.embed(bag.texts) for bag in spoken], seed=seed)
