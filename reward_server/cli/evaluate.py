@@ -70,7 +70,6 @@ def evaluate(
     """
     from reward_server.offline.output import check_out
     from reward_server.offline.results import holds_results
-    from reward_server.offline.reward import RewardWorkerPool, load_reward
     from reward_server.offline.scoring import journal_of, score_into
     from reward_server.offline.sources import rows_of
     from reward_server.offline.workers import Setup
@@ -87,11 +86,8 @@ def evaluate(
     with interruption_told(out, partial(holds_results, journal_of(out))):
         if rubric is None and reward is None:
             library_of(root or settings.scenarios, collection, scenario)
-        pool: WorkerPool
-        if reward is None:
-            pool = engine_of(engine, Setup(settings, root, task, persona_answers), workers)
-        else:
-            pool = RewardWorkerPool(reward, load_reward(reward), task)
+        setup = Setup(settings, root, task, persona_answers)
+        pool = engine_of(engine, setup, workers) if reward is None else _reward_pool(reward, task)
         with shown(console) as report:
             summary = score_into(
                 out,
@@ -133,6 +129,12 @@ def engine_of(name: str, setup: Setup, workers: int | None) -> WorkerPool:
     if workers is not None:
         raise InvalidRequest("--workers needs --engine ray")
     return LocalWorkerPool(setup)
+
+
+def _reward_pool(name: str, task: ScoringTask) -> WorkerPool:
+    from reward_server.offline.reward import RewardWorkerPool, load_reward
+
+    return RewardWorkerPool(name, load_reward(name), task)
 
 
 def _say(console: Console, summary: Summary, out: Path) -> None:
