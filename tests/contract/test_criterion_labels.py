@@ -33,7 +33,7 @@ async def test_what_can_be_labelled_is_told_without_what_it_asks(labs: Client) -
     assert found["scoring_version"] == answer["scoring_version"]
     names = [each["criterion"] for each in found["data"]]
     assert len(set(names)) == len(names) > 3
-    assert all(each["criterion"].startswith(f"{each['dimension']}.") for each in found["data"])
+    assert all(each["criterion"].removeprefix(f"{each['dimension']}.").isdigit() for each in found["data"])
     assert any(each["status"] == "met" and each["quotes"] for each in found["data"])
     same = await criteria(labs, await evaluated(labs, BAD))
     assert [each["criterion"] for each in same["data"]] == names
@@ -97,6 +97,18 @@ async def test_only_keys_with_full_scores_label(house: House) -> None:
             ("POST", "/criterion-labels", label),
         ):
             assert_error(await other.call(method, path, body), 403, "forbidden")
+
+
+async def test_a_key_for_other_collections_sees_no_labels(house: House) -> None:
+    full = await house.key("acme", full_scores=True)
+    bound = await house.key("acme", full_scores=True, collections=["front-desk"])
+    async with house.client(full) as labs, house.client(bound) as other:
+        conversation = await evaluated(labs, GOOD)
+        name = (await criteria(labs, conversation))["data"][0]["criterion"]
+        await labs.ok("POST", "/criterion-labels", {"conversation_id": conversation, "criterion": name, "met": True})
+        assert (await labs.call("GET", "/criterion-labels/export")).text
+        assert (await other.ok("GET", "/criterion-labels"))["data"] == []
+        assert (await other.call("GET", "/criterion-labels/export")).text == ""
 
 
 async def test_the_export_has_the_newest_word_of_each_person_and_calibrates(
