@@ -83,7 +83,7 @@ def workers_of(
 ) -> list[JobWorker]:
     """The workers of this process: those for trainings, runs and agents keep no other items waiting."""
     pace = WorkerTimings(slice_deadline_s=settings.batch_deadline_s)
-    of_a_game = WorkerTimings(slice_deadline_s=MAX_TURNS * settings.agent_deadline_s)
+    of_a_game = WorkerTimings(slice_deadline_s=MAX_TURNS * settings.request_deadline_s)
 
     async def end_run(unit: UnitOfWork, job: JobRow) -> None:
         """Tell of a run, and end it where others than its kind ended the job: all of its workers were lost, say."""

@@ -248,7 +248,7 @@ def _agents(
 ) -> AgentService:
     settings = inputs.settings
     private = settings.private_addresses
-    endpoints = Endpoints(private=private, names=infrastructure.names, timeout_s=settings.agent_deadline_s)
+    endpoints = Endpoints(private=private, names=infrastructure.names, timeout_s=settings.request_deadline_s)
     stack.push_async_callback(endpoints.close)
     return AgentService(
         store=infrastructure.store,

@@ -49,9 +49,9 @@ class ProgressReporter:
             tell(self._out, {"stage": stage, "progress": round(self._reached, 4)})
 
 
-def tell(out: BinaryIO, said: dict[str, Any]) -> None:
+def tell(out: BinaryIO, event: dict[str, Any]) -> None:
     """One line."""
-    out.write(json.dumps(said).encode() + b"\n")
+    out.write(json.dumps(event).encode() + b"\n")
     out.flush()
 
 
