@@ -6,7 +6,6 @@ contract does not say null (only `Window.z` may be null).
 """
 
 from trainer_client.wire.agents import (
-    AgentChatRequest,
     AgentChatResponse,
     AgentItem,
     AgentList,
@@ -66,6 +65,17 @@ from trainer_client.wire.catalog import (
     CollectionSummary,
     ScenarioResponse,
     ScenarioSummary,
+)
+from trainer_client.wire.chat import (
+    AgentChatRequest,
+    ChatChoice,
+    ChatCompletionRequest,
+    ChatCompletionResponse,
+    ChatFunction,
+    ChatMessage,
+    ChatStreamOptions,
+    ChatToolCall,
+    ChatUsage,
 )
 from trainer_client.wire.criterion_labels import (
     CalibrationRow,
@@ -252,6 +262,14 @@ __all__ = [
     "CatalogResponse",
     "ChangeAgentRequest",
     "ChangeLabRequest",
+    "ChatChoice",
+    "ChatCompletionRequest",
+    "ChatCompletionResponse",
+    "ChatFunction",
+    "ChatMessage",
+    "ChatStreamOptions",
+    "ChatToolCall",
+    "ChatUsage",
     "CollectionResponse",
     "CollectionSummary",
     "CompareRequest",
