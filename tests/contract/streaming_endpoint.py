@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -49,30 +49,11 @@ async def streaming(*steps: Step) -> AsyncIterator[StreamingEndpoint]:
         assert task is not None
         tasks.add(task)
         try:
-            head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-        except asyncio.IncompleteReadError:
-            return  # a client that gave up before it had asked
-        size = int(head.partition("content-length: ")[2].split("\r\n")[0])
-        endpoint.asked.append(json.loads(await reader.readexactly(size)))
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
-        for step in steps:
-            if isinstance(step, asyncio.Event):
-                left = asyncio.create_task(reader.read(1))
-                free = asyncio.create_task(step.wait())
-                await asyncio.wait({left, free}, return_when=asyncio.FIRST_COMPLETED)
-                if not free.done():
-                    endpoint.hung_up.set()
-                    free.cancel()
-                    break
-                left.cancel()
-            elif isinstance(step, bytes):
-                writer.write(b"%x\r\n%s\r\n" % (len(step), step))
-                await writer.drain()
-            else:
-                writer.transport.abort()
-                return
-        writer.write(b"0\r\n\r\n")
-        writer.close()
+            await _answer(endpoint, steps, reader, writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # a client that gave up
+        finally:
+            writer.close()
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     endpoint.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
@@ -83,3 +64,30 @@ async def streaming(*steps: Step) -> AsyncIterator[StreamingEndpoint]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _answer(
+    endpoint: StreamingEndpoint, steps: Sequence[Step], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+    size = int(head.partition("content-length: ")[2].split("\r\n")[0])
+    endpoint.asked.append(json.loads(await reader.readexactly(size)))
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+    for step in steps:
+        if step == BREAK:
+            writer.transport.abort()
+            return
+        if isinstance(step, bytes):
+            writer.write(b"%x\r\n%s\r\n" % (len(step), step))
+            await writer.drain()
+        elif isinstance(step, asyncio.Event):
+            left, free = asyncio.create_task(reader.read(1)), asyncio.create_task(step.wait())
+            _, pending = await asyncio.wait({left, free}, return_when=asyncio.FIRST_COMPLETED)
+            for each in pending:
+                each.cancel()
+            await asyncio.gather(*pending, return_exceptions=True)
+            if not step.is_set():
+                endpoint.hung_up.set()
+                return
+    writer.write(b"0\r\n\r\n")
+    await writer.drain()

@@ -108,6 +108,7 @@ from trainer_client.wire.errors import (
     ErrorEnvelope,
 )
 from trainer_client.wire.jobs import (
+    AgreementOptions,
     CalibrationOptions,
     FileList,
     FileResponse,
@@ -236,6 +237,7 @@ __all__ = [
     "AgentSummary",
     "AgentUsage",
     "AgreementFigure",
+    "AgreementOptions",
     "AgreementResponse",
     "AuditEvent",
     "AuditList",
