@@ -16,9 +16,10 @@ from openai.types.chat import ChatCompletionChunk
 
 from benchmarks.scripted_provider import Fail, Mode, Say
 from personas.reading.matcher import Matcher
+from reward_server.agents import streaming as answers_in_parts
 from reward_server.auth.scopes import EVERY, Scope
 from reward_server.store.training_records import RunStatus
-from reward_server.training import process
+from reward_server.training import process, serving
 from reward_server.training.folder import run_folder
 from scenarios.library import Library
 from tests.contract.house import WHERE, Client, House, Json, assert_error, running_house
@@ -143,11 +144,25 @@ async def test_what_fails_behind_the_first_words_is_an_error_in_the_stream(
     assert "quokka" not in str(found)
 
 
-@pytest.mark.slow
-async def test_an_endpoint_that_falls_silent_is_given_its_time_and_no_more(inner: House, lab: Client) -> None:
+class _Clock:
+    """Stands still for the words of an answer, and then is almost at the deadline."""
+
+    def __init__(self, looks: int, late_s: float) -> None:
+        self._looks, self._late_s = looks, late_s
+
+    def monotonic(self) -> float:
+        self._looks -= 1
+        return 0.0 if self._looks >= 0 else self._late_s
+
+
+async def test_an_endpoint_that_falls_silent_is_given_its_time_and_no_more(
+    inner: House, lab: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late_s = inner.settings.agent_deadline_s - 0.1
     async with streaming(*WORDS, asyncio.Event()) as endpoint:
         agent = await add(lab, endpoint.url)
-        inner.app.state.services.agents.endpoints._timeout_s = 5.0
+        # It is looked at to begin, to ask, and for each event.
+        monkeypatch.setattr(answers_in_parts, "time", _Clock(2 + len(WORDS), late_s))
         found = await events(lab, f"/agents/{agent['agent_id']}/chat")
     assert text_of(found) == "Good morning."
     assert "did not finish its answer in time" in str(found[-1])
@@ -273,13 +288,16 @@ async def test_a_run_without_a_policy_says_why(inner: House, monkeypatch: pytest
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
-async def test_the_policy_of_a_finished_run_answers(data: Path, matcher: Matcher, library: Library) -> None:
+@pytest.mark.timeout(400)
+async def test_the_policy_of_a_finished_run_answers(
+    data: Path, matcher: Matcher, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from learner.models import write
     from tests.learner.small import policy as small
     from tests.learner.small import tokenizer
 
-    async with running_house(data, matcher, library, agent_deadline_s=60.0) as house, house.client() as lab:
+    monkeypatch.setattr(serving, "LOAD_S", 150.0)  # a busy machine takes a minute to load torch
+    async with running_house(data, matcher, library, agent_deadline_s=150.0) as house, house.client() as lab:
         run_id = await a_finished_run(house, lab_id="development")
         folder = run_folder(house.settings.runs, "development", run_id)
         folder.out.mkdir(parents=True)
