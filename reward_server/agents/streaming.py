@@ -52,7 +52,8 @@ async def parts_of(
     async with AsyncExitStack() as stack:
 
         async def begin(_: AttemptProgress) -> _Events:
-            make = client.chat.completions.with_streaming_response.create
+            # By the types of the SDK, a request would have to be spelt out.
+            make: Any = client.chat.completions.with_streaming_response.create
             options = {"include_usage": True}
             opened = make(**request, stream=True, stream_options=options, timeout=timeout_of(timeout_s))
             response = await stack.enter_async_context(opened)

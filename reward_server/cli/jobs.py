@@ -51,6 +51,7 @@ def submit(
 ) -> None:
     """Upload a file and submit a job for it; prints the job's id."""
     given = _given(job_type, options)
+    fields: dict[str, Any] = {} if given is None else {OPTIONS[job_type]: given}
     with connected(url) as client:
         uploaded = client.jobs.upload(file)
         job = client.jobs.submit(
@@ -58,7 +59,7 @@ def submit(
             file_id=uploaded.file_id,
             collection_slug=collection,
             scenario_slug=scenario,
-            **({} if given is None else {OPTIONS[job_type]: given}),
+            **fields,
         )
         typer.echo(job.job_id)
         if wait:
