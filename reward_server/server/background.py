@@ -10,6 +10,7 @@ from reward_server.api.body import CONVERSATION, off_the_loop, read_json, valida
 from reward_server.auth.key_ring import KeyRing
 from reward_server.clock import Clock
 from reward_server.evaluations.service import EvaluationService
+from reward_server.jobs.agreement import MEASURE, MeasureAgreement
 from reward_server.jobs.check_scenarios import CHECK, CheckScenarios
 from reward_server.jobs.compare import CompareItems
 from reward_server.jobs.evaluate import EvaluateItems
@@ -65,6 +66,7 @@ def job_kinds(
     return {
         **runs,
         **{each.errand: FittingItem(each, store, settings, clock) for each in (training, fitting)},
+        MEASURE: MeasureAgreement(store, settings, catalog),
         CHECK: CheckScenarios(store, settings, scenarios_changed),
         "evaluate": EvaluateItems(evaluations, catalog, lines),
         "compare": CompareItems(evaluations, catalog, lines, store),

@@ -20,6 +20,7 @@ from reward_server.errors import LabsError, in_a_line
 ERRANDS = {
     "train_reward_model": "reward_server.fitting.process.train_reward_model",
     "calibrate": "reward_server.fitting.process.calibrate",
+    "measure_agreement": "reward_server.fitting.process.measure_agreement",
     "check_scenarios": "reward_server.exam.errand",
 }
 LOWER = 5
