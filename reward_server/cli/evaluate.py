@@ -82,6 +82,7 @@ def evaluate(
         raise InvalidRequest("--reward scores alone: leave out --rubric, --collection, --persona-answers and --engine")
     settings = load_settings({"data": data})
     check_out(out)
+    rows = islice(rows_of(source, split), limit)  # before all that takes time: it says if there is no such file
     console = wide_console()
     with interruption_told(out, partial(holds_results, journal_of(out))):
         if rubric is None and reward is None:
@@ -91,7 +92,7 @@ def evaluate(
         with shown(console) as report:
             summary = score_into(
                 out,
-                islice(rows_of(source, split), limit),
+                rows,
                 pool,
                 source=Path(source).name,
                 resume=resume,
