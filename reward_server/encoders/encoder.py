@@ -56,6 +56,9 @@ TOKENS_PER_BATCH = 4096
 CACHE_BYTES = 64_000_000
 """Of the texts that an encoder remembers, with their vectors."""
 
+AUTHORED_TEXTS, AUTHORED_BYTES = 20_000, 32_000_000
+"""Of the authored texts of a few scenarios, while their variants are made ready."""
+
 
 def bytes_of(text: str, vector: Vectors) -> int:
     """The bytes of a remembered text."""
@@ -112,6 +115,7 @@ class EncoderMatcher:
         self._shelf = shelf
         self._looked_up = looked_up
         self._known: Memory[str, Vectors] = Memory(cache_size, size_bytes=cache_bytes, cost=bytes_of)
+        self._authored: Memory[str, Vectors] = Memory(AUTHORED_TEXTS, size_bytes=AUTHORED_BYTES, cost=bytes_of)
         self._anchors: dict[tuple[str, ...], NDArray[np.float64]] = {}
 
     @property
@@ -183,12 +187,23 @@ class EncoderMatcher:
 
     def _anchor_vectors(self, anchors: tuple[str, ...]) -> Vectors:
         if self._shelf is None:
-            return self._encoder.encode(anchors)
+            return self._authored_vectors(anchors)
         vectors = self._shelf.find(self.version, anchors, self._encoder.width)
         if vectors is None:
-            vectors = self._encoder.encode(anchors)
+            vectors = self._authored_vectors(anchors)
             self._shelf.keep(self.version, anchors, vectors)
         return vectors
+
+    def _authored_vectors(self, anchors: Sequence[str]) -> Vectors:
+        """Encode what was not encoded lately: the variants of a scenario have most of their texts in common."""
+        known = self._authored.recall(anchors)
+        missing = [text for text in dict.fromkeys(anchors) if text not in known]
+        if missing:
+            encoded = self._encoder.encode(missing)
+            fresh = {text: row.copy() for text, row in zip(missing, encoded, strict=True)}
+            self._authored.keep(fresh)
+            known |= fresh
+        return np.stack([known[text] for text in anchors]) if anchors else self._encoder.encode(anchors)
 
     def _vectors(self, texts: Sequence[str]) -> dict[str, Vectors]:
         found = self._known.recall(texts)

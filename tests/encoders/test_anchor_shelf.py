@@ -42,6 +42,15 @@ def test_a_second_process_encodes_no_anchor(tmp_path: Path) -> None:
     assert again.encoded == ["How long?"]
 
 
+def test_a_variant_encodes_only_its_own_anchors(tmp_path: Path) -> None:
+    encoder = Counting()
+    matcher = EncoderMatcher(encoder, shelf=AnchorShelf(tmp_path))
+    matcher.embed_authored(ANCHORS)
+    varied = (ANCHORS[0], "When did it end?", ANCHORS[1])
+    assert (matcher.embed_authored(varied) == Counting().encode(varied)).all()
+    assert encoder.encoded == [*ANCHORS, "When did it end?"]
+
+
 def test_other_weights_are_other_vectors(tmp_path: Path) -> None:
     similarities(Counting(), tmp_path)
     other = Counting()
