@@ -92,6 +92,11 @@ def sent(request: Request, url: str) -> Response:
     return Response(status_code=303, headers={**_HEADERS, "Location": url})
 
 
+def renewed() -> Response:
+    """Have the page load again that asked for a part of itself."""
+    return Response(status_code=200, headers={**_HEADERS, "HX-Refresh": "true"})
+
+
 def kept(visit: Visit, response: Response) -> Response:
     """The response, with the cookie of a session that has just begun."""
     if visit.is_new and COOKIE not in response.headers.get("set-cookie", ""):

@@ -210,6 +210,9 @@ class JobReport(ResponseModel):
     reward_model_id: str | None = None
     """What a training made."""
     calibration_id: str | None = None
+    passed: bool | None = None
+    """Whether the scenarios of a check are in use now."""
+    findings: int | None = None
     request_id: str | None = None
 
 

@@ -16,6 +16,7 @@ from reward_server.console.routing import ROOT, Pages
 from reward_server.console.visit import Visit
 from reward_server.errors import FieldProblem, InvalidRequest, LabsError
 from reward_server.ids import IdPrefix
+from reward_server.store.job_records import OPEN
 from reward_server.store.records import PageEnd
 from trainer_client.wire import JobRequest
 
@@ -40,7 +41,7 @@ async def jobs(visit: Visit) -> Response:
     rows = await visit.services.jobs.page(visit.lab, query.limit + 1, pager.after(query.cursor))
     shown, following = pager.shown(rows, query.limit, lambda each: PageEnd(each.created_at, each.job_id))
     found = await visit.services.jobs.shown(visit.lab, shown)
-    live = any(each["status"] in ("queued", "running") for each in found)
+    live = any(each["status"] in OPEN for each in found)
     template = "_jobs.html" if visit.is_partial else "jobs.html"
     return view.page(visit, template, jobs=found, live=live, more=following.get("next_cursor", ""), types=TYPES)
 
@@ -60,7 +61,9 @@ async def job(visit: Visit, job_id: str) -> Response:
     """The page of a job; while it is open, a part of the page asks again."""
     body = await visit.services.jobs.get(visit.lab, job_id)
     if visit.is_partial:
-        return view.page(visit, "_job.html", job=body)
+        # The page asks until the job is over, and then needs what lies around this part, too: its results.
+        is_open = body["status"] in OPEN
+        return view.page(visit, "_job.html", job=body) if is_open else view.renewed()
     after = queries.read(visit, ResultsPageQuery).after
     results = [each async for each in _first(visit, job_id, after)]
     return view.page(
@@ -96,7 +99,9 @@ async def _report(visit: Visit, job_id: str) -> Json:
         report = await visit.services.jobs.report(visit.lab, job_id)
     except LabsError:
         return {}
-    figures = {name: value for name, value in report.items() if isinstance(value, int | float)}
+    figures = {
+        name: value for name, value in report.items() if isinstance(value, int | float) and not isinstance(value, bool)
+    }
     return dict(islice(figures.items(), 8))
 
 
