@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import get_args
 import pytest
 
 from personas.reading.matcher import Matcher
-from reward_server.auth.scopes import EVERY
+from reward_server.auth.scopes import EVERY, Scope
 from reward_server.ids import IdPrefix, new_id
 from reward_server.jobs.kinds import succeeded
 from reward_server.store.job_claims import ItemLease
@@ -106,3 +107,52 @@ async def test_a_check_of_scenarios_reports_how_it_went(idle: House) -> None:
     async with idle.client() as labs:
         report = await labs.ok("GET", f"/jobs/{job_id}/report")
     assert (report["passed"], report["findings"]) == (False, 3)
+
+
+MENU = 'aria-label="Console"'
+
+
+async def test_a_refused_job_is_the_form_again_with_what_was_entered(house: House) -> None:
+    async with visiting(house) as browser:
+        refused = await browser.post("/jobs", type="compare", items='{"id": "<b>"}\nnot json')
+        assert refused.status_code == 400
+        assert MENU in refused.text
+        assert "line 2" in refused.text
+        assert "{&#34;id&#34;: &#34;&lt;b&gt;&#34;}\nnot json</textarea>" in refused.text
+        assert "<option selected>compare</option>" in refused.text
+
+
+async def test_a_refused_key_is_the_form_again_with_what_was_entered(house: House) -> None:
+    fields = {"lab_id": "acme", "name": "<i>", "plan": "custom", "rate_per_minute": "often", "scopes": "score"}
+    async with visiting(house) as browser:
+        refused = await browser.post("/keys", **fields)
+        assert refused.status_code == 400
+        assert MENU in refused.text
+        assert "Must be a whole number." in refused.text
+        assert 'value="&lt;i&gt;"' in refused.text
+        assert "<option selected>custom</option>" in refused.text
+        assert re.findall(r'name="scopes" value="(\w+)" checked', refused.text) == ["score"]
+        made = await browser.post("/keys", **fields | {"rate_per_minute": "9"})
+        assert made.status_code == 200
+        assert 'id="made"' in made.text
+        assert 'value="acme"' not in made.text
+
+
+async def test_what_is_not_there_keeps_the_menu_and_leads_back(house: House) -> None:
+    async with visiting(house) as browser:
+        missing = await browser.get(f"/jobs/{new_id(IdPrefix.JOB)}")
+        assert missing.status_code == 404
+        assert MENU in missing.text
+        assert '<a class="button" href="/console/jobs">Back: Jobs</a>' in missing.text
+        part = await browser.get(f"/jobs/{new_id(IdPrefix.JOB)}", **{"HX-Request": "true"})
+        assert MENU not in part.text
+
+
+async def test_who_has_no_access_gets_no_menu(house: House) -> None:
+    key = await house.key(scopes={Scope.SCORE})
+    house.end_development_mode()
+    async with visiting(house) as browser:
+        await browser.enter(key)
+        refused = await browser.get("/episodes")
+        assert refused.status_code == 403
+        assert MENU not in refused.text

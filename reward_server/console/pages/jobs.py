@@ -12,6 +12,7 @@ from reward_server.api.paging import PagedQuery, Pager
 from reward_server.api.query import QueryModel
 from reward_server.api.routes import jobs as api
 from reward_server.console import queries, view
+from reward_server.console.forms import Form
 from reward_server.console.routing import ROOT, Pages
 from reward_server.console.visit import Visit
 from reward_server.errors import FieldProblem, InvalidRequest, LabsError
@@ -36,6 +37,10 @@ class ResultsPageQuery(QueryModel):
 @pages.read("/jobs", like=api.list_jobs)
 async def jobs(visit: Visit) -> Response:
     """The lab's jobs."""
+    return await _jobs(visit, Form())
+
+
+async def _jobs(visit: Visit, entered: Form, **refused: Any) -> Response:
     query = queries.read(visit, PagedQuery)
     pager = Pager(visit.services.cursors, visit.lab.lab_id, IdPrefix.JOB)
     rows = await visit.services.jobs.page(visit.lab, query.limit + 1, pager.after(query.cursor))
@@ -43,16 +48,17 @@ async def jobs(visit: Visit) -> Response:
     found = await visit.services.jobs.shown(visit.lab, shown)
     live = any(each["status"] in OPEN for each in found)
     template = "_jobs.html" if visit.is_partial else "jobs.html"
-    return view.page(visit, template, jobs=found, live=live, more=following.get("next_cursor", ""), types=TYPES)
+    shown_with = {"live": live, "more": following.get("next_cursor", ""), "types": TYPES, "entered": entered}
+    return view.page(visit, template, jobs=found, **shown_with, **refused)
 
 
 @pages.change("/jobs", like=api.submit_job)
 async def submit(visit: Visit) -> Response:
     """Queue a job over lines that were pasted."""
-    items = [_item(line, number) for number, line in enumerate(visit.form.text("items").splitlines(), start=1) if line]
-    given: Json = {"type": visit.form.line("type")}
-    given |= {"items": items} if items else {}
-    body = await visit.services.jobs.submit(visit.lab, validate(JobRequest, given), None)
+    try:
+        body = await visit.services.jobs.submit(visit.lab, _request(visit.form), None)
+    except InvalidRequest as error:
+        return await _jobs(visit, visit.form, **view.refusal(visit.request, error))
     return view.sent(visit.request, f"{ROOT}/jobs/{body['job_id']}")
 
 
@@ -103,6 +109,12 @@ async def _report(visit: Visit, job_id: str) -> Json:
         name: value for name, value in report.items() if isinstance(value, int | float) and not isinstance(value, bool)
     }
     return dict(islice(figures.items(), 8))
+
+
+def _request(form: Form) -> JobRequest:
+    items = [_item(line, number) for number, line in enumerate(form.text("items").splitlines(), start=1) if line]
+    given: Json = {"type": form.line("type")}
+    return validate(JobRequest, given | ({"items": items} if items else {}))
 
 
 def _item(line: str, number: int) -> Json:
