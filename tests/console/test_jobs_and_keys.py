@@ -136,6 +136,7 @@ async def test_a_refused_key_is_the_form_again_with_what_was_entered(house: Hous
         assert made.status_code == 200
         assert 'id="made"' in made.text
         assert 'value="acme"' not in made.text
+        assert "runs in development mode" not in made.text  # with this key it does so no longer
 
 
 async def test_what_is_not_there_keeps_the_menu_and_leads_back(house: House) -> None:
