@@ -99,6 +99,11 @@ def menu(lab: Lab, path: str) -> list[MenuGroup]:
     ]
 
 
+def here(lab: Lab, path: str) -> MenuEntry | None:
+    """The entry of the menu that a page belongs to."""
+    return next((entry for group in menu(lab, path) for entry in group.entries if entry.is_here), None)
+
+
 def _marked(entry: MenuEntry, path: str) -> MenuEntry:
     below = [each for each in (entry.path, *entry.also) if each != "/console"]
     is_here = path == entry.path or any(path == each or path.startswith(f"{each}/") for each in below)

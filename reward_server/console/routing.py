@@ -39,6 +39,7 @@ class PageRoute(APIRoute):
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
+        visit = None
         try:
             visit = await visit_of(request, admits=not getattr(self.endpoint, _FOR_ALL, False))
             return view.kept(visit, await self.endpoint(visit, **request.path_params))
@@ -47,8 +48,7 @@ class PageRoute(APIRoute):
         except Unauthenticated:
             return view.sent(request, _login_for(request))
         except LabsError as error:
-            request.state.trace["code"] = error.code
-            return view.failed(request, error)
+            return view.failed(request, error, visit)
 
 
 class Pages(APIRouter):

@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from reward_server.api.errors import status_of, wait_of
 from reward_server.console import assets, navigation, wording
 from reward_server.console.session import COOKIE, LIFETIME_S
-from reward_server.console.visit import Visit
+from reward_server.console.visit import NOBODY, Visit
 from reward_server.errors import InvalidRequest, LabsError
 from reward_server.program import called
 
@@ -64,25 +64,32 @@ def plain(request: Request, template: str, *, status: int = 200, **context: Any)
     return _html(_environment().get_template(template).render({**_frame(request), **context}), status)
 
 
-def failed(request: Request, error: LabsError) -> Response:
-    """The error as a page, or as a line for the page that asked."""
-    status = status_of(error)
-    message = LabsError.default_message if status == 500 else error.message
-    problems = error.errors if isinstance(error, InvalidRequest) else ()
-    is_partial = request.headers.get("hx-request") == "true"
-    response = plain(
-        request,
-        "_problem.html" if is_partial else "problem.html",
-        status=status,
-        message=message,
-        problems=problems,
-        code=error.code,
-        request_id=request.state.request_id,
-    )
+def failed(request: Request, error: LabsError, visit: Visit | None) -> Response:
+    """The error as a page, with the menu for a visit that was let in, or as a line for the page that asked."""
+    told = refusal(request, error)
+    if request.headers.get("hx-request") == "true":
+        response = plain(request, "_problem.html", **told)
+    elif visit is None or visit.lab is NOBODY:
+        response = plain(request, "problem.html", **told)
+    else:
+        response = page(visit, "refused.html", back=navigation.here(visit.lab, request.url.path), **told)
     wait_s = wait_of(error)
     if wait_s is not None:
         response.headers["Retry-After"] = str(wait_s)
     return response
+
+
+def refusal(request: Request, error: LabsError) -> dict[str, Any]:
+    """What a page says of an error, and its status; the log has its code, too."""
+    request.state.trace["code"] = error.code
+    status = status_of(error)
+    return {
+        "status": status,
+        "message": LabsError.default_message if status == 500 else error.message,
+        "problems": error.errors if isinstance(error, InvalidRequest) else (),
+        "code": error.code,
+        "request_id": request.state.request_id,
+    }
 
 
 def sent(request: Request, url: str) -> Response:
@@ -90,6 +97,11 @@ def sent(request: Request, url: str) -> Response:
     if request.headers.get("hx-request") == "true":
         return Response(status_code=200, headers={**_HEADERS, "HX-Redirect": url})
     return Response(status_code=303, headers={**_HEADERS, "Location": url})
+
+
+def renewed() -> Response:
+    """Have the page load again that asked for a part of itself."""
+    return Response(status_code=200, headers={**_HEADERS, "HX-Refresh": "true"})
 
 
 def kept(visit: Visit, response: Response) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from statistics import fmean, pstdev
 from typing import Any
 
@@ -24,7 +24,7 @@ async def report(job_type: str, results: AsyncIterator[JsonObject]) -> JsonObjec
             good.append(_kept(result))
     body: JsonObject = {"type": job_type, "items": len(good) + errors.total(), "errors": dict(errors)}
     if good:
-        body |= _FIGURES[job_type](good)
+        body |= _FIGURES.get(job_type, _nothing)(good)
     return body
 
 
@@ -42,6 +42,8 @@ def _kept(result: JsonObject) -> JsonObject:
         "delta",
         "episode_id",
         "evaluation_id",
+        "passed",
+        "findings",
     )
     return {name: result[name] for name in (*names, "collection_slug", "scenario_slug") if name in result}
 
@@ -111,7 +113,16 @@ def _made(good: list[JsonObject]) -> JsonObject:
     return {name: made[name] for name in ("reward_model_id", "calibration_id", "agreement") if name in made}
 
 
-_FIGURES = {
+def _checked(good: list[JsonObject]) -> JsonObject:
+    return {name: value for checked in good for name, value in checked.items() if name in ("passed", "findings")}
+
+
+def _nothing(_good: list[JsonObject]) -> JsonObject:
+    """Of a training run, say: it has curves of its own."""
+    return {}
+
+
+_FIGURES: Mapping[str, Callable[[list[JsonObject]], JsonObject]] = {
     "evaluate": _rewards,
     "evaluate_agent": _rewards,
     "compare": _winners,
@@ -119,4 +130,5 @@ _FIGURES = {
     "train_reward_model": _made,
     "calibrate": _made,
     "measure_agreement": _made,
+    "check_scenarios": _checked,
 }

@@ -88,7 +88,12 @@ def test_theme_and_keys(visitor: Visitor) -> None:
     page.keyboard.press("Escape")
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.type") == "search"
+    scenarios = page.locator(".scenario:visible").count()
+    page.keyboard.type("flat tyre")
+    assert page.locator(".scenario:visible").count() == 1
     page.keyboard.press("Escape")
+    assert page.locator(".scenario:visible").count() == scenarios
+    assert page.get_by_label("Find a scenario").input_value() == ""
     page.get_by_label("Switch between light and dark").click()
     page.reload()
     assert page.locator("html").get_attribute("data-theme") == "dark"
@@ -99,6 +104,8 @@ def test_theme_and_keys(visitor: Visitor) -> None:
 
 def test_phone_width(visitor: Visitor) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 780})
+    visitor.open("/console/scenarios/bike-shop/flat-tyre")
+    assert visitor.page.evaluate("scrollY") == 0
     visitor.begin()
     visitor.say("How did it happen?", 1)
     page = visitor.page

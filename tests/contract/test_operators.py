@@ -10,7 +10,7 @@ import pytest
 
 from personas.reading.matcher import Matcher
 from reward_server.auth.failed_keys import MOST_PER_MINUTE
-from reward_server.auth.scopes import EVERY
+from reward_server.auth.scopes import EVERY, Scope
 from reward_server.clock import to_iso
 from scenarios.library import Library
 from tests.contract.house import WHERE, Client, House, Json, assert_error, running_house
@@ -48,6 +48,11 @@ async def test_a_key_is_shown_once_works_and_ends(operator: Client, house: House
         assert_error(await client.call("GET", "/catalog"), 401, "unauthenticated")
     assert made["key"] not in house.logs.getvalue()
     assert (await operator.ok("GET", "/labs/acme"))["limits"] == {}
+
+
+async def test_a_key_may_have_every_scope(operator: Client) -> None:
+    made = await operator.ok("POST", "/keys", {"lab_id": "acme", "scopes": [scope.value for scope in Scope]})
+    assert made["scopes"] == [scope.value for scope in Scope]
 
 
 async def test_what_operators_do_is_in_the_audit_log(operator: Client) -> None:

@@ -184,9 +184,9 @@ def test_in_production_the_operator_has_to_turn_it_on(house: House) -> None:
     runs = house.app.state.services.training_runs
     runs._settings = Settings(production=True)
     with pytest.raises(TrainingUnavailable, match=r"off in production.*LABS_TRAINING_RUNS=on"):
-        runs._require_available()
+        runs.require_available()
     runs._settings = Settings(production=True, training_runs="on")
-    runs._require_available()
+    runs.require_available()
 
 
 async def test_without_the_learner_one_line_says_how_to_install_it(

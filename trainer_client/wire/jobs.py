@@ -237,6 +237,9 @@ class JobReport(ResponseModel):
     calibration_id: str | None = None
     agreement: dict[str, Any] | None = None
     """What a measurement found."""
+    passed: bool | None = None
+    """Whether the scenarios of a check are in use now."""
+    findings: int | None = None
     request_id: str | None = None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, StringConstraints
 
@@ -94,8 +94,8 @@ class CreateKeyRequest(RequestModel):
 
     lab_id: LabId
     name: Label = ""
-    scopes: Annotated[list[ScopeName], Field(min_length=1, max_length=5)] | None = None
-    """Default: all but `operate`."""
+    scopes: Annotated[list[ScopeName], Field(min_length=1, max_length=len(get_args(ScopeName)))] | None = None
+    """Default: all but `author` and `operate`."""
     plan: PlanName = "standard"
     rate_per_minute: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
     """Of the custom plan, and of no other."""

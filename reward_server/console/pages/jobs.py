@@ -12,10 +12,12 @@ from reward_server.api.paging import PagedQuery, Pager
 from reward_server.api.query import QueryModel
 from reward_server.api.routes import jobs as api
 from reward_server.console import queries, view
+from reward_server.console.forms import Form
 from reward_server.console.routing import ROOT, Pages
 from reward_server.console.visit import Visit
 from reward_server.errors import FieldProblem, InvalidRequest, LabsError
 from reward_server.ids import IdPrefix
+from reward_server.store.job_records import OPEN
 from reward_server.store.records import PageEnd
 from trainer_client.wire import JobRequest
 
@@ -35,23 +37,28 @@ class ResultsPageQuery(QueryModel):
 @pages.read("/jobs", like=api.list_jobs)
 async def jobs(visit: Visit) -> Response:
     """The lab's jobs."""
+    return await _jobs(visit, Form())
+
+
+async def _jobs(visit: Visit, entered: Form, **refused: Any) -> Response:
     query = queries.read(visit, PagedQuery)
     pager = Pager(visit.services.cursors, visit.lab.lab_id, IdPrefix.JOB)
     rows = await visit.services.jobs.page(visit.lab, query.limit + 1, pager.after(query.cursor))
     shown, following = pager.shown(rows, query.limit, lambda each: PageEnd(each.created_at, each.job_id))
     found = await visit.services.jobs.shown(visit.lab, shown)
-    live = any(each["status"] in ("queued", "running") for each in found)
+    live = any(each["status"] in OPEN for each in found)
     template = "_jobs.html" if visit.is_partial else "jobs.html"
-    return view.page(visit, template, jobs=found, live=live, more=following.get("next_cursor", ""), types=TYPES)
+    shown_with = {"live": live, "more": following.get("next_cursor", ""), "types": TYPES, "entered": entered}
+    return view.page(visit, template, jobs=found, **shown_with, **refused)
 
 
 @pages.change("/jobs", like=api.submit_job)
 async def submit(visit: Visit) -> Response:
     """Queue a job over lines that were pasted."""
-    items = [_item(line, number) for number, line in enumerate(visit.form.text("items").splitlines(), start=1) if line]
-    given: Json = {"type": visit.form.line("type")}
-    given |= {"items": items} if items else {}
-    body = await visit.services.jobs.submit(visit.lab, validate(JobRequest, given), None)
+    try:
+        body = await visit.services.jobs.submit(visit.lab, _request(visit.form), None)
+    except InvalidRequest as error:
+        return await _jobs(visit, visit.form, **view.refusal(visit.request, error))
     return view.sent(visit.request, f"{ROOT}/jobs/{body['job_id']}")
 
 
@@ -60,7 +67,9 @@ async def job(visit: Visit, job_id: str) -> Response:
     """The page of a job; while it is open, a part of the page asks again."""
     body = await visit.services.jobs.get(visit.lab, job_id)
     if visit.is_partial:
-        return view.page(visit, "_job.html", job=body)
+        # The page asks until the job is over, and then needs what lies around this part, too: its results.
+        is_open = body["status"] in OPEN
+        return view.page(visit, "_job.html", job=body) if is_open else view.renewed()
     after = queries.read(visit, ResultsPageQuery).after
     results = [each async for each in _first(visit, job_id, after)]
     return view.page(
@@ -96,8 +105,16 @@ async def _report(visit: Visit, job_id: str) -> Json:
         report = await visit.services.jobs.report(visit.lab, job_id)
     except LabsError:
         return {}
-    figures = {name: value for name, value in report.items() if isinstance(value, int | float)}
+    figures = {
+        name: value for name, value in report.items() if isinstance(value, int | float) and not isinstance(value, bool)
+    }
     return dict(islice(figures.items(), 8))
+
+
+def _request(form: Form) -> JobRequest:
+    items = [_item(line, number) for number, line in enumerate(form.text("items").splitlines(), start=1) if line]
+    given: Json = {"type": form.line("type")}
+    return validate(JobRequest, given | ({"items": items} if items else {}))
 
 
 def _item(line: str, number: int) -> Json:

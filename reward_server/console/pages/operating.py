@@ -15,8 +15,10 @@ from reward_server.api.routes import labs as labs_api
 from reward_server.auth.lab import Plan
 from reward_server.auth.scopes import ANY, USUAL, Scope
 from reward_server.console import queries, view
+from reward_server.console.forms import Form
 from reward_server.console.routing import ROOT, Pages
 from reward_server.console.visit import Visit
+from reward_server.errors import InvalidRequest
 from reward_server.telemetry.alerts.readings import LabelFilter, Readings, page_of, quantile
 from trainer_client.wire import CreateKeyRequest
 
@@ -41,13 +43,21 @@ async def usage(visit: Visit) -> Response:
 @pages.read("/keys", like=keys_api.list_keys)
 async def keys(visit: Visit) -> Response:
     """All keys."""
-    return await _keys(visit, {})
+    return await _keys(visit, {}, Form())
 
 
 @pages.change("/keys", like=keys_api.create_key)
 async def create_key(visit: Visit) -> Response:
     """Make a key; this page alone has it."""
-    form = visit.form
+    try:
+        wanted = _wanted(visit.form)
+        made = await keys_api.made_key(visit.services, wanted, actor_of(visit.request, visit.lab))
+    except InvalidRequest as error:
+        return await _keys(visit, {}, visit.form, **view.refusal(visit.request, error))
+    return await _keys(visit, made, Form())
+
+
+def _wanted(form: Form) -> CreateKeyRequest:
     given: Json = {
         "lab_id": form.line("lab_id"),
         "name": form.line("name") or None,
@@ -58,9 +68,7 @@ async def create_key(visit: Visit) -> Response:
         "scopes": form.all("scopes") or None,
         "expires_days": form.whole("expires_days"),
     }
-    wanted = validate(CreateKeyRequest, {name: value for name, value in given.items() if value is not None})
-    made = await keys_api.made_key(visit.services, wanted, actor_of(visit.request, visit.lab))
-    return await _keys(visit, made)
+    return validate(CreateKeyRequest, {name: value for name, value in given.items() if value is not None})
 
 
 @pages.change("/keys/{key_id}/revoke", like=keys_api.revoke_key)
@@ -94,16 +102,19 @@ async def health(visit: Visit) -> Response:
     )
 
 
-async def _keys(visit: Visit, made: Json) -> Response:
+async def _keys(visit: Visit, made: Json, entered: Form, **refused: Any) -> Response:
     body = await keys_api.list_keys(visit.request, visit.lab)
+    ticked = entered.all("scopes") if refused else [scope for scope in Scope if scope in USUAL or visit.is_open]
     return view.page(
         visit,
         "keys.html",
         keys=body["data"],
         made=made,
-        scopes=[(scope.value, scope in USUAL) for scope in Scope],
+        entered=entered,
+        scopes=[(scope.value, scope in ticked) for scope in Scope],
         plans=[plan.value for plan in Plan],
         collections=list(visit.services.catalog.collections),
+        **refused,
     )
 
 

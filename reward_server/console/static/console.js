@@ -85,7 +85,11 @@
       target.form.requestSubmit();
       return;
     }
-    if (event.key === "Escape" && writes(target)) { target.blur(); return; }
+    if (event.key === "Escape" && writes(target)) {
+      if (target.matches("[data-search]")) { target.value = ""; search(target); }
+      target.blur();
+      return;
+    }
     if (target.matches("[role=tab]") && /^Arrow(Left|Right)$/.test(event.key)) {
       const tabs = every("[role=tab]", target.parentElement);
       const next = tabs[(tabs.indexOf(target) + (event.key === "ArrowRight" ? 1 : tabs.length - 1)) % tabs.length];
