@@ -48,6 +48,7 @@ def test_attacks_do_not_pay(scorer: Scorer, few_talks: list[Base], *, skips: boo
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # three minutes, but beside other work
 @pytest.mark.parametrize("collection", COLLECTIONS)
 def test_no_attack_pays_anywhere(scorer: Scorer, talks_of: TalksOf, collection: str) -> None:
     """A word more changes now and then what a learned reader hears: rarely, and not on average."""

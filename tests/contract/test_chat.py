@@ -37,7 +37,7 @@ CALL = {"index": 0, "id": "call_x", "type": "function", "function": {"name": "re
 
 @pytest.fixture
 async def inner(data: Path, matcher: Matcher, library: Library) -> AsyncIterator[House]:
-    async with running_house(data, matcher, library, private_addresses=True, agent_deadline_s=30.0) as running:
+    async with running_house(data, matcher, library, private_addresses=True, request_deadline_s=30.0) as running:
         yield running
 
 
@@ -158,7 +158,7 @@ class _Clock:
 async def test_an_endpoint_that_falls_silent_is_given_its_time_and_no_more(
     inner: House, lab: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    late_s = inner.settings.agent_deadline_s - 0.1
+    late_s = inner.settings.request_deadline_s - 0.1
     async with streaming(*WORDS, asyncio.Event()) as endpoint:
         agent = await add(lab, endpoint.url)
         # It is looked at to begin, to ask, and for each event.
@@ -297,7 +297,7 @@ async def test_the_policy_of_a_finished_run_answers(
     from tests.learner.small import tokenizer
 
     monkeypatch.setattr(serving, "LOAD_S", 150.0)  # a busy machine takes a minute to load torch
-    async with running_house(data, matcher, library, agent_deadline_s=150.0) as house, house.client() as lab:
+    async with running_house(data, matcher, library, request_deadline_s=150.0) as house, house.client() as lab:
         run_id = await a_finished_run(house, lab_id="development")
         folder = run_folder(house.settings.runs, "development", run_id)
         folder.out.mkdir(parents=True)
