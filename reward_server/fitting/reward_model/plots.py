@@ -90,8 +90,8 @@ def scatter(
     lines = [("this model", model), *baselines.items(), ("one person", ceiling)]
     for name, figures in lines:
         # The mean ranks nothing, and most data has one rater: what is not known is not named.
-        if figure := figures.get("spearman"):
-            axes.plot([], [], " ", label=f"{name}: Spearman {figure['value']:.2f}")
+        if spearman := figures.get("spearman"):
+            axes.plot([], [], " ", label=f"{name}: Spearman {spearman['value']:.2f}")
     axes.legend(fontsize=8, loc="upper left", handlelength=0)
     return _png(figure)
 
