@@ -33,6 +33,7 @@ RESULTS: dict[str, Json] = {
     "rescore": {"episode_id": "ep_1", **WHERE, "before": SIDE, "after": SIDE, "delta": 0.0},
     "train_reward_model": {"reward_model_id": "rm_000000000000"},
     "calibrate": {"calibration_id": "cal_000000000000"},
+    "measure_agreement": {"agreement": {"judges": ["rubric"], "entries": 3, "dialogues": 3}},
     "check_scenarios": {"collection": "repairs", "version": 1, "passed": False, "findings": 3},
     TRAIN_POLICY: {},
 }
