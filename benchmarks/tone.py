@@ -2,8 +2,8 @@
 
     python -m benchmarks.tone
 
-`tone.json` has 45 sentences of each. A sympathetic one that is heard as rude costs an honest agent its reward; a rude
-one that is not heard as rude costs nothing.
+`tone.json` has 100 sentences of each; none of them is among the labelled examples. A sympathetic one that is heard as
+rude costs an honest agent its reward; a rude one that is not heard as rude costs nothing.
 """
 
 from __future__ import annotations

@@ -57,8 +57,8 @@ def settings_weaknesses(settings: Settings, *, keyless: bool) -> list[str]:
     if asks and settings.llm_daily_tokens is None and settings.llm_daily_usd is None:
         found.append("labs may spend any money on the language model: LABS_LLM_DAILY_USD or LABS_LLM_DAILY_TOKENS")
     asked = settings.asked_decision_model
-    if asked is not None and is_moving(asked) and not settings.decisions_moving:
-        found.append(f"{asked} may be another model tomorrow: name a version, or set LABS_DECISIONS_MOVING=true")
+    if asked is not None and is_moving(asked):
+        found.append(f"{asked} may be another model tomorrow: name a version")
     found += [f"{path} can be read by others: chmod {wanted} {path}" for path, wanted in readable_by_others(settings)]
     return found
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 REMOVED: Mapping[str, str] = {
+    "LABS_AGENT_DEADLINE_S": "an agent's endpoint has LABS_REQUEST_DEADLINE_S for a turn",
     "LABS_AGENT_PRIVATE_ADDRESSES": "set LABS_PRIVATE_ADDRESSES",
     "LABS_AGENT_WORKERS": "as many as LABS_JOB_WORKERS",
     "LABS_BATCH_DEADLINE_S": "a batch has five times LABS_REQUEST_DEADLINE_S",
     "LABS_BODY_DEADLINE_S": "a client has 10 s to send a body",
+    "LABS_DECISIONS_MOVING": "in production, name a version of the model, such as jev-1.13.0",
     "LABS_ENCODER_PRECISION": "bf16 is used where it is exact and fast, else fp32",
     "LABS_JOB_LEASE_S": "a lease lasts 15 s",
     "LABS_JUDGES_MODEL": "LABS_DECISIONS_MODEL is asked by reader and judges",

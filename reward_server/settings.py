@@ -88,9 +88,6 @@ class Settings(BaseSettings):
     decisions_threshold: float = Field(
         default=0.5, gt=0.0, lt=1.0, description="Probability from which a criterion is met."
     )
-    decisions_moving: bool = Field(
-        default=False, description="Whether production may use a model whose name moves, such as jev-latest."
-    )
     reader_commitments: Literal["once", "twice"] = Field(
         default="once",
         description="How often the local reader reads what may be a commitment; twice: it hears more of those that are "
@@ -165,7 +162,9 @@ class Settings(BaseSettings):
     max_concurrency: int = Field(default=256, ge=1, le=100_000, description="Requests in work before 503.")
     scoring_threads: int = Field(default=2, ge=1, le=256, description="Threads that score conversations.")
     request_deadline_s: Seconds = Field(
-        default=60.0, description="Time to answer a turn or an evaluation; a batch has five times as long."
+        default=60.0,
+        description="Time to answer a turn or an evaluation, also for the endpoint of an agent; a batch has five times "
+        "as long.",
     )
     job_workers: int = Field(
         default=1, ge=0, le=64, description="Workers for jobs in the server's process; 0 leaves all to `labs worker`."
@@ -211,7 +210,6 @@ class Settings(BaseSettings):
         default=False,
         description="Whether agents and webhooks may be at http URLs and at private and loopback addresses.",
     )
-    agent_deadline_s: Seconds = Field(default=60.0, description="Time an agent's endpoint has for one turn.")
     metrics_access: Literal["auto", "open", "operator"] = Field(
         default="auto",
         description="Who may read /metrics; `auto` is everybody on loopback, else operators' keys. While no key exists "

@@ -16,6 +16,8 @@ from trainer_client.wire import (
     AgentResponse,
     AgentSummary,
     ChangeAgentRequest,
+    ChatCompletionRequest,
+    ChatCompletionResponse,
     JobRequest,
     JobResponse,
     LeaderboardResponse,
@@ -87,6 +89,29 @@ class AgentCalls:
             AgentChatRequest, messages=list(messages), collection_slug=collection_slug, scenario_slug=scenario_slug
         )
         return post(f"/agents/{segment(agent_id)}/chat", request, AgentChatResponse, None)
+
+    @method
+    def complete(
+        self,
+        model: str,
+        messages: Sequence[MessageLike],
+        *,
+        collection_slug: str | None = None,
+        scenario_slug: str | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+    ) -> Call[ChatCompletionResponse]:
+        """The next turn of an agent (`agent_…`) or of a complete training run (`run_…`), as a chat completion."""
+        request = checked(
+            ChatCompletionRequest,
+            model=model,
+            messages=list(messages),
+            collection_slug=collection_slug,
+            scenario_slug=scenario_slug,
+            temperature=temperature,
+            max_tokens=max_tokens,
+        )
+        return post("/chat", request, ChatCompletionResponse, None)
 
     @method
     def evaluate(

@@ -83,11 +83,13 @@ class JobCalls:
         source: str | None = None,
         training: Mapping[str, Any] | None = None,
         calibration: Mapping[str, Any] | None = None,
+        agreement: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> Call[JobResponse]:
         """Queue a job over a file or over items; what items leave out is the job's.
 
-        `training` and `calibration` are the options of those types: `TrainingOptions`, `CalibrationOptions`.
+        `training`, `calibration` and `agreement` are the options of types: `TrainingOptions`, `CalibrationOptions`,
+        `AgreementOptions`.
         """
         request = checked(
             JobRequest,
@@ -101,6 +103,7 @@ class JobCalls:
             source=source,
             training=training,
             calibration=calibration,
+            agreement=agreement,
         )
         return post("/jobs", request, JobResponse, idempotency_key)
 

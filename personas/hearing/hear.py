@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from personas.case.compiled import CompiledCase, CompiledCommitment, CompiledTopic
 from personas.case.schema import RAPPORT_CEILING, Tier, all_hold
@@ -80,6 +81,15 @@ RUDE_LOSS = 1.0
 INTERROGATION_LOSS = 0.5
 
 
+class _Mood(NamedTuple):
+    """What a turn did to the persona, as far as it decides what an invitation brings out."""
+
+    rapport: float
+    reserve: float
+    consoled: bool
+    settled: bool
+
+
 def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Reading, reserve: float = 0.0) -> Hearing:
     """Return a turn that was read, as the persona hears it."""
     unclear = _unclear(reading, turn)
@@ -91,16 +101,7 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
     asked_about = [(sentence, _meant(sentence, topics, state)) for sentence, topics in _asked_about(spoken, state)]
     interrogation = _is_interrogation(asked_about)
     rapport = _rapport(state, empathy, rude=rude, interrogation=interrogation)
-    asked: dict[str, AskedTopic] = {}
-    restated = {s.text for s in spoken if s.does(Act.RECAP, Act.CHECK)}
-    for sentence, topics in asked_about:
-        for candidate in _without_substitutes(case, topics, state, rapport, reserve):
-            if candidate.id not in asked:
-                topic = case.by_id[candidate.id]
-                again = candidate.confidence >= BY_NAME and sentence.text not in restated and topic.id in state.said
-                repeated = again and _was_asked(gist_of(sentence.text), state.asked_as.get(topic.id, ()))
-                is_open = gate_open(topic, state, rapport, reserve)
-                asked[topic.id] = AskedTopic(topic.id, sentence.text, candidate.confidence, is_open, repeated)
+    asked = _asked_topics(case, state, spoken, asked_about, rapport, reserve)
     task = None if rude else _set(case, state, spoken, asked)
     asked = _asked_beside(task, asked)
     asked_about = [(s, topics if task is None else [c for c in topics if c.id in asked]) for s, topics in asked_about]
@@ -110,19 +111,7 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
     invites = any(s.does(Act.INVITE) for s in spoken)
     vague = {s.text for s in spoken if s.does(Act.INVITE) and not s.does(Act.ASK)}
     if invites and all(question.question in vague and question.confidence < UNASKED for question in asked.values()):
-        # What an invitation may be about comes first; the persona goes on with its story from there.
-        story = [e for e in _invited(case, state, spoken, rapport, reserve, bool(empathy)) if e.topic_id not in asked]
-        if not state.turn and story:
-            # Who is invited at once to say what it came for does not begin with an evasion.
-            closed = {name for name in asked if not gate_open(case.by_id[name], state, rapport, 0.0)}
-            asked = {name: question for name, question in asked.items() if name not in closed}
-        if any(not question.open and question.confidence >= ASKED for question in asked.values()):
-            # Who is asked for what it does not tell yet does not speak of something else instead.
-            story = []
-        if settled:
-            # Who has what it came for adds what it is asked about, and does not begin its story.
-            story = [question for question in story if question.confidence >= ASKED]
-        asked |= {question.topic_id: question for question in (story[:BESIDE] if asked else story)}
+        asked = _with_story(case, state, spoken, asked, _Mood(rapport, reserve, bool(empathy), settled))
     elif empathy and not any(_is_left_open(s, topics) for s, topics in asked_about):
         # After what is asked now: a question that gets no answer is a worse reply than a confession that waits.
         freed = {question.topic_id: question for question in _taken_up_again(case, state, spoken, rapport, reserve)}
@@ -151,6 +140,54 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
         interrogation=interrogation,
         farewell=_says_goodbye(spoken, asked=bool(asked) or task is not None),
     )
+
+
+def _asked_topics(  # noqa: PLR0917 (what is asked about, and what decides whether it is open)
+    case: CompiledCase,
+    state: PersonaState,
+    spoken: Sequence[Sentence],
+    asked_about: Iterable[tuple[Sentence, Sequence[ReadCandidate]]],
+    rapport: float,
+    reserve: float,
+) -> dict[str, AskedTopic]:
+    """The topics that the sentences ask about, each where it is first asked about."""
+    asked: dict[str, AskedTopic] = {}
+    restated = {s.text for s in spoken if s.does(Act.RECAP, Act.CHECK)}
+    for sentence, topics in asked_about:
+        for candidate in _without_substitutes(case, topics, state, rapport, reserve):
+            if candidate.id not in asked:
+                topic = case.by_id[candidate.id]
+                again = candidate.confidence >= BY_NAME and sentence.text not in restated and topic.id in state.said
+                repeated = again and _was_asked(gist_of(sentence.text), state.asked_as.get(topic.id, ()))
+                is_open = gate_open(topic, state, rapport, reserve)
+                asked[topic.id] = AskedTopic(topic.id, sentence.text, candidate.confidence, is_open, repeated)
+    return asked
+
+
+def _with_story(
+    case: CompiledCase,
+    state: PersonaState,
+    spoken: Sequence[Sentence],
+    asked: dict[str, AskedTopic],
+    mood: _Mood,
+) -> dict[str, AskedTopic]:
+    """What is asked, and what an open invitation brings out.
+
+    What an invitation may be about comes first; the persona goes on with its story from there.
+    """
+    invited = _invited(case, state, spoken, mood.rapport, mood.reserve, mood.consoled)
+    story = [topic for topic in invited if topic.topic_id not in asked]
+    if not state.turn and story:
+        # Who is invited at once to say what it came for does not begin with an evasion.
+        closed = {name for name in asked if not gate_open(case.by_id[name], state, mood.rapport, 0.0)}
+        asked = {name: question for name, question in asked.items() if name not in closed}
+    if any(not question.open and question.confidence >= ASKED for question in asked.values()):
+        # Who is asked for what it does not tell yet does not speak of something else instead.
+        story = []
+    if mood.settled:
+        # Who has what it came for adds what it is asked about, and does not begin its story.
+        story = [question for question in story if question.confidence >= ASKED]
+    return asked | {question.topic_id: question for question in (story[:BESIDE] if asked else story)}
 
 
 def _set(

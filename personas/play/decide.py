@@ -11,10 +11,10 @@ from dataclasses import replace
 from functools import partial
 
 from personas.case.compiled import CompiledCase, CompiledCommitment
-from personas.case.schema import Tier
+from personas.case.schema import Bargain, Tier
 from personas.case.temperament import Temperament
 from personas.hearing.background import BESIDE_ANSWER, BackgroundTurn, RecalledBackground
-from personas.hearing.bargaining import AmountAnswer
+from personas.hearing.bargaining import AmountAnswer, FigureRule
 from personas.hearing.hear import ASKED, BY_NAME, UNSURE, is_question
 from personas.hearing.state import PersonaState
 from personas.hearing.tasks import Task, last_task
@@ -37,6 +37,17 @@ from personas.text.questions import QuestionForm, form_of
 from personas.text.sentences import sentences
 from personas.text.wording import content_stems
 
+BESIDE_NO_FIGURE = frozenset(
+    {
+        MoveKind.WITHHELD,
+        MoveKind.AGAIN,
+        MoveKind.NO_MORE,
+        MoveKind.TIRED,
+        MoveKind.CONFIRMS,
+        MoveKind.UNKNOWN,
+        MoveKind.ASKS_BACK,
+    }
+)
 NOTHING_ASIDE = BackgroundTurn()
 MAX_SENTENCES = 4
 MAX_AT_LENGTH = 6
@@ -70,18 +81,7 @@ def decide(
         # Sympathy is not passed over for a question that it cannot answer, nor the question for sympathy.
         answers = (Move(MoveKind.WARMED), *answers)
     if hearing.dealing is not None and case.bargain is not None:
-        # Its figure is the answer to who asks for one: what it would put off or say again is not said beside it.
-        idle = {
-            MoveKind.WITHHELD,
-            MoveKind.AGAIN,
-            MoveKind.NO_MORE,
-            MoveKind.TIRED,
-            MoveKind.CONFIRMS,
-            MoveKind.UNKNOWN,
-            MoveKind.ASKS_BACK,
-        }
-        idle |= {MoveKind.PARTIAL} if hearing.dealing.answer is not AmountAnswer.COUNTERS else set()
-        answers = tuple(m for m in answers if m.kind not in idle or m.about not in ("", *case.bargain.figures))
+        answers = _beside_figure(answers, hearing.dealing, case.bargain)
     reactions = reactions_to(case, state, turn, hearing, answers)
     if any(move.kind in (MoveKind.REPLY, MoveKind.REPLY_EARLY) for move in reactions):
         # An offer names again what the persona has told: that is no question, unless it clearly is one.
@@ -112,6 +112,15 @@ def decide(
     # Who opens up says more than who only answers.
     length = MAX_AT_LENGTH if hearing.opens_up else MAX_SENTENCES
     return _fit(case, (*manner, *small, *told_first, *body), length, wanted)
+
+
+def _beside_figure(answers: tuple[Move, ...], dealing: FigureRule, bargain: Bargain) -> tuple[Move, ...]:
+    """The answers that are given beside a figure.
+
+    The figure is the answer to who asks for one: what the persona would put off or say again is not said beside it.
+    """
+    idle = BESIDE_NO_FIGURE | ({MoveKind.PARTIAL} if dealing.answer is not AmountAnswer.COUNTERS else set())
+    return tuple(move for move in answers if move.kind not in idle or move.about not in ("", *bargain.figures))
 
 
 def _attended(  # noqa: PLR0917 (what is said, and what it answers)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from reward_server.access import scenario_for
-from reward_server.agents.endpoint import ALLOWING, EndpointAddress, Endpoints, EndpointTurn
+from reward_server.agents.completion import EndpointTurn
+from reward_server.agents.conversation import conversation_of, sampled_as
+from reward_server.agents.endpoint import ALLOWING, ChatQuestion, EndpointAddress, Endpoints
 from reward_server.agents.sealing import Sealer, Unsealable
 from reward_server.agents.telling import system_prompt, told, tools_of
 from reward_server.auth.idempotency import Body, Idempotency, Keep
@@ -20,12 +21,11 @@ from reward_server.store.store import Store
 from reward_server.webhooks.addresses import PrivateAddress, RefusedAddress, UnresolvedName, resolve
 from reward_server.webhooks.names import NameLookups
 from scenarios.library import Catalog, PublicScenario
-from trainer_client.wire import AgentChatRequest, AgentRequest, ChangeAgentRequest, Message
+from trainer_client.wire import AgentChatRequest, AgentRequest, ChangeAgentRequest, ChatCompletionRequest, Message
 
 MOST = 100
 """Agents of a lab."""
 ENDPOINT = "endpoint"
-PARTIES = frozenset(("system", "user", "assistant"))
 
 
 class AgentService:
@@ -48,7 +48,7 @@ class AgentService:
         self._idempotency = idempotency
         self._clock = clock
         self._sealer = sealer
-        self._endpoints = endpoints
+        self.endpoints = endpoints
         self._private = private
         self._names = names
 
@@ -110,21 +110,33 @@ class AgentService:
         return document(row)
 
     async def chat(self, lab: Lab, agent_id: str, request: AgentChatRequest) -> Body:
-        """The agent's answer to a conversation, told what it is told in an evaluation; raises as `get` and `turn`."""
-        row = await self.get(lab, agent_id)
-        scenario = None
-        if request.collection_slug is not None and request.scenario_slug is not None:
-            scenario = scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
-        turn = await self.turn(row, [_plain(each, place) for place, each in enumerate(request.messages)], scenario)
+        """The agent's answer to a conversation, told what it is told in an evaluation.
+
+        Raises as `question` and `turn`.
+        """
+        turn = await self.endpoints.ask(await self.question(lab, agent_id, request))
         body: Body = {"agent_id": agent_id, "message": said(turn.message)}
         if turn.input_tokens or turn.output_tokens:
             body["usage"] = {"input_tokens": turn.input_tokens, "output_tokens": turn.output_tokens}
         return body
 
+    async def question(
+        self, lab: Lab, agent_id: str, request: AgentChatRequest | ChatCompletionRequest
+    ) -> ChatQuestion:
+        """The conversation of a request, for the agent; raises as `get`, and `InvalidRequest`."""
+        row = await self.get(lab, agent_id)
+        messages, scenario = conversation_of(lab, self._catalog, request)
+        return self._question(row, sampled_as(self._place(row), request), messages, scenario)
+
     async def turn(self, row: AgentRow, messages: list[JsonObject], scenario: PublicScenario | None) -> EndpointTurn:
         """The agent's next turn; `AgentFailed`."""
+        return await self.endpoints.ask(self._question(row, self._place(row), messages, scenario))
+
+    def _question(
+        self, row: AgentRow, place: EndpointAddress, messages: list[JsonObject], scenario: PublicScenario | None
+    ) -> ChatQuestion:
         system = "" if messages[0]["role"] == "system" else system_prompt(row.settings.get("system_prompt"), scenario)
-        return await self._endpoints.ask(self._place(row), told(system, messages), tools_of(scenario))
+        return ChatQuestion(place, told(system, messages), tools_of(scenario))
 
     def _place(self, row: AgentRow) -> EndpointAddress:
         options = {name: row.settings.get(name) for name in ("temperature", "max_tokens")}
@@ -179,10 +191,3 @@ def said(message: Message) -> Body:
     if message.tool_calls:
         body["tool_calls"] = [call.model_dump(exclude_none=True) for call in message.tool_calls]
     return body
-
-
-def _plain(message: Message, place: int) -> JsonObject:
-    if message.role not in PARTIES or (message.role == "system" and place):
-        problem = FieldProblem(("messages", place, "role"), "Must be user or assistant; system in front alone.")
-        raise InvalidRequest(errors=[problem])
-    return message.model_dump(exclude_none=True)

@@ -57,6 +57,13 @@ def answers(example: Any = None, *errors: int) -> Responses:
     return {200: described, **_errors(errors)}
 
 
+def chat_answers(example: Any, *errors: int) -> Responses:
+    """A success that is one answer, or a stream of chunks of it."""
+    found = answers(example, 403, 404, 502, *errors)
+    found[200]["content"][EVENTS] = {"schema": UNNAMED_EVENT}
+    return found
+
+
 def lines(model: type[BaseModel], example: Any, *errors: int) -> Responses:
     """A success whose every line is such an object."""
     return {200: {"content": {JSON_LINES: {"schema": _ref(model), "example": example}}}, **_errors(errors)}

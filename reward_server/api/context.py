@@ -56,6 +56,7 @@ from reward_server.store.store import Store
 from reward_server.telemetry.metrics import Metrics
 from reward_server.telemetry.traces import Traces
 from reward_server.training.service import TrainingRunService
+from reward_server.training.serving import ServedRuns
 from reward_server.webhooks.service import WebhookService
 from scenarios.library import Catalog
 
@@ -95,6 +96,7 @@ class Services:
     files: FileService
     jobs: JobService
     training_runs: TrainingRunService
+    served_runs: ServedRuns
     metrics: Metrics
     traces: Traces
     readiness: ReadinessChecks

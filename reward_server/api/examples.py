@@ -463,6 +463,22 @@ AGENT_CHAT: Example = {
     "usage": {"input_tokens": 120, "output_tokens": 14},
     "request_id": _REQUEST_ID,
 }
+CHAT_REQUEST: Example = {"model": _AGENT_ID, "messages": AGENT_CHAT_REQUEST["messages"], "temperature": 0.7}
+CHAT: Example = {
+    "id": f"chatcmpl-{_REQUEST_ID}",
+    "object": "chat.completion",
+    "created": 1767268800,
+    "model": _AGENT_ID,
+    "choices": [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": "That sounds hard. Since when do you feel so?"},
+            "finish_reason": "stop",
+        }
+    ],
+    "usage": {"prompt_tokens": 120, "completion_tokens": 14, "total_tokens": 134},
+    "request_id": _REQUEST_ID,
+}
 TRAINING_RUN_REQUEST: Example = {
     "name": "first try",
     "config": {

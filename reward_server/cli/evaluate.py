@@ -7,11 +7,30 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
 
+from reward_server.cli.evaluate_options import (
+    AgentRole,
+    AgentSpeaker,
+    CollectionOfRows,
+    Data,
+    Engine,
+    FormatName,
+    Limit,
+    Out,
+    PersonaAnswers,
+    Resume,
+    Reward,
+    Root,
+    Rubric,
+    ScenarioOfRows,
+    Source,
+    Split,
+    Workers,
+)
 from reward_server.cli.interruption import interruption_told
 from reward_server.cli.progress import shown
 from reward_server.cli.tables import wide_console
@@ -23,71 +42,25 @@ if TYPE_CHECKING:
     from reward_server.offline.workers import Setup, WorkerPool
     from scenarios.library import Library
 
-FORMAT_NAMES = (
-    "auto, openai, sharegpt, tau_bench, hh, casino, abcd, mrbench, mathdial, mts_dialog, transcript (a field of "
-    "`Speaker: text` lines), answers (input, output_1, output_2)"
-)
-
 
 def evaluate(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="DATA",
-            help="A JSONL, JSON, CSV (also gzipped) or Parquet file, a folder of Parquet files or of a saved data set, "
-            "or hf:NAME.",
-        ),
-    ],
-    collection: Annotated[
-        str | None, typer.Option(help="Collection of rows that name none; `./labs scenarios list` has them.")
-    ] = None,
-    scenario: Annotated[str | None, typer.Option(help="Scenario of rows that name none.")] = None,
-    rubric: Annotated[
-        Path | None,
-        typer.Option(
-            help="Judge all rows by this rubric without a persona, whatever scenario they name; docs/rubrics.md.",
-            exists=True,
-            dir_okay=False,
-        ),
-    ] = None,
-    reward: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Score by a reward instead of a scenario: module:object, or one of trainer_client.rewards; "
-            "docs/build-your-own.md.",
-        ),
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for results and report, or one file: .jsonl or .parquet.")] = Path(
-        "evaluation"
-    ),
-    format_name: Annotated[str, typer.Option("--format", help=f"Format of the rows: {FORMAT_NAMES}.")] = "auto",
-    agent_role: Annotated[
-        str, typer.Option(help="Who the agent is in `messages`: assistant or user. A row's own agent_role comes first.")
-    ] = "assistant",
-    agent_speaker: Annotated[
-        list[str] | None,
-        typer.Option(help="What rows call the agent, if they have other roles or names; may be repeated."),
-    ] = None,
-    persona_answers: Annotated[
-        bool,
-        typer.Option("--persona-answers", help="Let the scenario's persona answer instead of the recorded party."),
-    ] = False,
-    engine: Annotated[str, typer.Option(help="local: this process; ray: workers on Ray (extra `ray`).")] = "local",
-    workers: Annotated[int | None, typer.Option(min=1, help="Workers on Ray. \\[default: processors]")] = None,
-    split: Annotated[str, typer.Option(help="Split of a data set.")] = "train",
-    limit: Annotated[int | None, typer.Option(min=1, help="Stop after this number of rows.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
-    root: Annotated[
-        Path | None,
-        typer.Option(
-            "--dir", help="Folder of collections. \\[default: LABS_SCENARIOS, else the packaged ones]", file_okay=False
-        ),
-    ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Data folder of the server whose reward model to use; LABS_DATA.", file_okay=False),
-    ] = None,
+    source: Source,
+    collection: CollectionOfRows = None,
+    scenario: ScenarioOfRows = None,
+    rubric: Rubric = None,
+    reward: Reward = None,
+    out: Out = Path("evaluation"),
+    format_name: FormatName = "auto",
+    agent_role: AgentRole = "assistant",
+    agent_speaker: AgentSpeaker = None,
+    persona_answers: PersonaAnswers = False,
+    engine: Engine = "local",
+    workers: Workers = None,
+    split: Split = "train",
+    limit: Limit = None,
+    resume: Resume = False,
+    root: Root = None,
+    data: Data = None,
 ) -> None:
     """Score conversations without a server, into a folder with a report or into one file; rewards equal the server's.
 
@@ -97,7 +70,6 @@ def evaluate(
     """
     from reward_server.offline.output import check_out
     from reward_server.offline.results import holds_results
-    from reward_server.offline.reward import RewardWorkerPool, load_reward
     from reward_server.offline.scoring import journal_of, score_into
     from reward_server.offline.sources import rows_of
     from reward_server.offline.workers import Setup
@@ -114,17 +86,13 @@ def evaluate(
     with interruption_told(out, partial(holds_results, journal_of(out))):
         if rubric is None and reward is None:
             library_of(root or settings.scenarios, collection, scenario)
-        made: WorkerPool
-        if reward is None:
-            made = engine_of(engine, Setup(settings, root, task, persona_answers), workers)
-        else:
-            made = RewardWorkerPool(reward, load_reward(reward), task)
+        setup = Setup(settings, root, task, persona_answers)
+        pool = engine_of(engine, setup, workers) if reward is None else _reward_pool(reward, task)
         with shown(console) as report:
-            rows = islice(rows_of(source, split), limit)
             summary = score_into(
                 out,
-                rows,
-                made,
+                islice(rows_of(source, split), limit),
+                pool,
                 source=Path(source).name,
                 resume=resume,
                 on_scored=lambda count: report("conversations", count, count),
@@ -161,6 +129,12 @@ def engine_of(name: str, setup: Setup, workers: int | None) -> WorkerPool:
     if workers is not None:
         raise InvalidRequest("--workers needs --engine ray")
     return LocalWorkerPool(setup)
+
+
+def _reward_pool(name: str, task: ScoringTask) -> WorkerPool:
+    from reward_server.offline.reward import RewardWorkerPool, load_reward
+
+    return RewardWorkerPool(name, load_reward(name), task)
 
 
 def _say(console: Console, summary: Summary, out: Path) -> None:

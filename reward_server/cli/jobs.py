@@ -26,7 +26,9 @@ JobArgument = Annotated[str, typer.Argument(help="The job's id.")]
 
 SET_A_KEY = "set LABS_API_KEY to one that it has (`./labs keys create` makes one)"
 
-TRAINING, CALIBRATION = "train_reward_model", "calibrate"
+TRAINING, CALIBRATION, AGREEMENT = "train_reward_model", "calibrate", "measure_agreement"
+OPTIONS = {TRAINING: "training", CALIBRATION: "calibration", AGREEMENT: "agreement"}
+"""The field of a request that has the options of a type."""
 MADE = {TRAINING: "reward_model_id", CALIBRATION: "calibration_id"}
 """What the result of a job names the thing that it made."""
 
@@ -35,19 +37,21 @@ MADE = {TRAINING: "reward_model_id", CALIBRATION: "calibration_id"}
 def submit(
     file: Annotated[Path, typer.Argument(help="JSONL file with one item per line.", exists=True, dir_okay=False)],
     job_type: Annotated[
-        str, typer.Option("--type", help="evaluate, compare, rescore, train_reward_model or calibrate.")
+        str,
+        typer.Option("--type", help="evaluate, compare, rescore, train_reward_model, calibrate or measure_agreement."),
     ] = "evaluate",
     collection: Annotated[str | None, typer.Option(help="Collection of items that name none.")] = None,
     scenario: Annotated[str | None, typer.Option(help="Scenario of items that name none.")] = None,
     options: Annotated[
         str | None,
-        typer.Option(metavar="JSON", help="Options of train_reward_model or calibrate as JSON; see docs/jobs.md."),
+        typer.Option(metavar="JSON", help="Options of the last three types as JSON; see docs/jobs.md."),
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the job has ended.")] = False,
     url: Url = None,
 ) -> None:
     """Upload a file and submit a job for it; prints the job's id."""
     given = _given(job_type, options)
+    fields: dict[str, Any] = {} if given is None else {OPTIONS[job_type]: given}
     with connected(url) as client:
         uploaded = client.jobs.upload(file)
         job = client.jobs.submit(
@@ -55,8 +59,7 @@ def submit(
             file_id=uploaded.file_id,
             collection_slug=collection,
             scenario_slug=scenario,
-            training=given if job_type == TRAINING else None,
-            calibration=given if job_type == CALIBRATION else None,
+            **fields,
         )
         typer.echo(job.job_id)
         if wait:
@@ -127,11 +130,11 @@ def retry(job_id: JobArgument, url: Url = None) -> None:
 
 
 def _given(job_type: str, options: str | None) -> dict[str, Any] | None:
-    """The options of a training or a calibration."""
+    """The options of a training, a calibration or a measurement."""
     if options is None:
         return None
-    if job_type not in (TRAINING, CALIBRATION):
-        raise InvalidRequest(f"--options goes with --type {TRAINING} and {CALIBRATION}")
+    if job_type not in OPTIONS:
+        raise InvalidRequest(f"--options goes with --type {TRAINING}, {CALIBRATION} and {AGREEMENT}")
     try:
         given = json.loads(options)
     except ValueError:
@@ -175,7 +178,10 @@ def _explain(job: JobResponse) -> None:
 
 
 def _tell_made(client: LabsClient, job: JobResponse) -> None:
-    """The id of what a training or a calibration made: it is what comes next."""
+    """The id of what a training or a calibration made: it is what comes next. Of a measurement, its report."""
+    if job.type == AGREEMENT and job.counts.done:
+        for result in client.jobs.results(job.job_id):
+            typer.echo((result.model_extra or {}).get("report"))
     if job.type in MADE and job.counts.done:
         for result in client.jobs.results(job.job_id):
             made = (result.model_extra or {}).get(MADE[job.type])

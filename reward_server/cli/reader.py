@@ -7,18 +7,43 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from reward_server.cli.progress import shown
+from reward_server.cli.reader_options import (
+    AfterOpening,
+    Artefact,
+    Files,
+    Force,
+    LeftOut,
+    Most,
+    NewArtefact,
+    OwnText,
+    Passes,
+    PracticeAlone,
+    Predictions,
+    ReaderName,
+    Scenarios,
+    SecondPasses,
+    Seed,
+    StartFrom,
+    Steps,
+    Turns,
+    WholeArtefact,
+    WithPractice,
+)
 from reward_server.cli.tables import wide_console
 from reward_server.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from personas.reading.reader import LocalReader, Reader
+    from reward_server.fitting.reader.dataset import ReaderRow
     from reward_server.fitting.reader.evaluate import TurnPrediction
+    from reward_server.fitting.reader.train import ReaderTrainingSet
     from reward_server.settings import Settings
+    from scenarios.library import Library
 
 app = typer.Typer(
     help="Train and measure the reader, which decides what an agent turn asks for and promises.",
@@ -27,47 +52,23 @@ app = typer.Typer(
 
 READERS = ("local", "systemone", "openai", "chat")
 
-Files = Annotated[
-    list[Path] | None,
-    typer.Argument(
-        metavar="FILES",
-        help="Labelled turns, JSONL named <collection>__<scenario>.jsonl. \\[default: the packaged held-out turns]",
-    ),
-]
-Scenarios = Annotated[
-    Path | None, typer.Option("--scenarios", help="Folder of collections. \\[default: the packaged]", file_okay=False)
-]
-
 
 @app.command()
 def evaluate(
     files: Files = None,
-    predictions: Annotated[Path | None, typer.Option(help="Write one row per turn to this JSONL file.")] = None,
+    predictions: Predictions = None,
     scenarios: Scenarios = None,
-    artefact: Annotated[
-        Path | None, typer.Option(help="Measure this artefact instead of the packaged one.", dir_okay=False)
-    ] = None,
-    who: Annotated[
-        str | None,
-        typer.Option(
-            "--reader", help="local, or an adapter: systemone, openai, chat. \\[default: what LABS_READER says]"
-        ),
-    ] = None,
-    most: Annotated[int | None, typer.Option("--most", min=1, help="Read so many turns, spread evenly.")] = None,
-    opened: Annotated[
-        bool,
-        typer.Option("--after-opening", help="Read turns without a `before` after the persona's opening."),
-    ] = False,
-    practice: Annotated[
-        bool,
-        typer.Option("--practice", help="Measure on the practice cases of the domains that are kept aside."),
-    ] = False,
+    artefact: Artefact = None,
+    who: ReaderName = None,
+    most: Most = None,
+    opened: AfterOpening = False,
+    practice: PracticeAlone = False,
 ) -> None:
     """Print, per collection, how many labelled turns are understood by the configured reader, with 95 % intervals.
 
     Example: labs reader evaluate turns/tutoring__half-a-cup.jsonl --predictions out.jsonl
     """
-    from reward_server.fitting.reader.dataset import after_opening, packaged_turns, turns_of_file
+    from reward_server.fitting.reader.dataset import after_opening
     from reward_server.fitting.reader.evaluate import by_collection, predict, table
     from reward_server.reader.build import local_reader
     from reward_server.server.engine import load_scenarios
@@ -79,28 +80,36 @@ def evaluate(
         return
     library = load_scenarios(scenarios)
     try:
-        if files:
-            rows = [row for path in files for row in turns_of_file(_existing(path), library)]
-        else:
-            rows = [row for row in packaged_turns(scenarios or COLLECTIONS, library) if row.turn.kept_aside]
-        if not rows:
-            raise InvalidRequest("no labelled turns: name files, or use scenarios with .turns.jsonl files")
+        rows = _labelled(library, files, scenarios or COLLECTIONS)
         rows = after_opening(library, rows) if opened else rows
         rows = rows if most is None else rows[:: max(1, -(-len(rows) // most))]
         raw = _existing(artefact).read_bytes() if artefact else None
         settings = load_settings(chosen_reader(who))
         local = local_reader(settings.anchors, raw=raw, precision=settings.reader_precision, twice=_twice(settings))
         if settings.reader == "local":
-            found = predict(library, local, rows)
+            read, used = predict(library, local, rows), None
         else:
-            found, used = asyncio.run(asked(settings, local, lambda reader: predict(library, reader, rows)))
+            read, used = asyncio.run(asked(settings, local, lambda reader: predict(library, reader, rows)))
     except ValueError as error:
         raise InvalidRequest(str(error)) from None
     if predictions:
-        _write(predictions, found)
-    typer.echo(table(by_collection(found)))
-    if settings.reader != "local":
+        _write(predictions, read)
+    typer.echo(table(by_collection(read)))
+    if used is not None:
         typer.echo(used)
+
+
+def _labelled(library: Library, files: Sequence[Path] | None, root: Path) -> list[ReaderRow]:
+    """The labelled turns of the files, or those of the collections that are kept aside."""
+    from reward_server.fitting.reader.dataset import packaged_turns, turns_of_file
+
+    if files:
+        rows = [row for path in files for row in turns_of_file(_existing(path), library)]
+    else:
+        rows = [row for row in packaged_turns(root, library) if row.turn.kept_aside]
+    if not rows:
+        raise InvalidRequest("no labelled turns: name files, or use scenarios with .turns.jsonl files")
+    return rows
 
 
 def _twice(settings: Settings) -> bool:
@@ -139,48 +148,25 @@ async def asked(
     deciders = deciders_of(settings, load_matcher(settings), VerdictCache(), meter=meter)
     try:
         reader = reader_of(settings, local, deciders.reader, lambda kind: failed.update([kind]))
-        found = await asyncio.to_thread(work, reader)
+        read = await asyncio.to_thread(work, reader)
     finally:
         await deciders.close()
     why = ", ".join(f"{count} {kind}" for kind, count in failed.most_common())
     named = deciders.reader.name if deciders.reader else "local"
     fell_back = f"{failed.total()} turns read locally instead{f' ({why})' if why else ''}"
-    return found, f"read by {named}; {fell_back}; {meter.used(len(found), 'turn')}"
+    return read, f"read by {named}; {fell_back}; {meter.used(len(read), 'turn')}"
 
 
 @app.command()
 def train(
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Where to write a whole artefact. Without it, the collections of --scenarios are calibrated.",
-            dir_okay=False,
-        ),
-    ] = None,
+    out: WholeArtefact = None,
     scenarios: Scenarios = None,
-    force: Annotated[bool, typer.Option(help="Write a calibration that is no better than none, too.")] = False,
-    leave_out: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Train without this collection and measure on it, as on a scenario of your own; may be repeated."
-        ),
-    ] = None,
-    epochs: Annotated[
-        int | None,
-        typer.Option(
-            min=0, help="Passes over the turns; 0 fits the heads alone. \\[default: those of the packaged reader]"
-        ),
-    ] = None,
-    start: Annotated[
-        Path | None,
-        typer.Option(
-            "--from", help="Train the encoder of this artefact further (3 passes are enough).", dir_okay=False
-        ),
-    ] = None,
-    practice: Annotated[
-        bool, typer.Option(help="Learn from the practice cases too, but for the domains that are kept aside.")
-    ] = True,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the samples and initial weights.")] = 0,
+    force: Force = False,
+    leave_out: LeftOut = None,
+    epochs: Passes = None,
+    start: StartFrom = None,
+    practice: WithPractice = True,
+    seed: Seed = 0,
 ) -> None:
     """Calibrate the reader for collections of your own, or train a new one on all labelled turns.
 
@@ -197,9 +183,7 @@ def train(
         _calibrate(scenarios, force=force)
         return
     from reward_server.fitting.reader.dataset import packaged_acts, packaged_turns
-    from reward_server.fitting.reader.finetune import EPOCHS
     from reward_server.fitting.reader.train import lesson_of
-    from reward_server.fitting.reader.train import train as trained
     from reward_server.server.engine import load_scenarios
     from scenarios.lint import COLLECTIONS
     from scenarios.practice import load_practice
@@ -210,6 +194,19 @@ def train(
     if unknown := left_out - set(library.catalog.collections):
         raise InvalidRequest(f"there is no collection {min(unknown)}")
     lesson = lesson_of(library, rows, packaged_acts(), left_out, load_practice() if practice else ())
+    raw = _train_into(out, lesson, start=start, seed=seed, epochs=epochs)
+    if left_out:
+        from reward_server.fitting.reader.evaluate import by_collection, predicted_unseen, table
+
+        unseen = [row for row in rows if row.collection in left_out]
+        typer.echo(table(by_collection(predicted_unseen(raw, unseen, scenarios))))
+
+
+def _train_into(out: Path, lesson: ReaderTrainingSet, *, start: Path | None, seed: int, epochs: int | None) -> bytes:
+    """Train a reader and write its artefact; while it trains, its encoder after the last pass is beside it."""
+    from reward_server.fitting.reader.finetune import EPOCHS
+    from reward_server.fitting.reader.train import train as trained
+
     out.parent.mkdir(parents=True, exist_ok=True)
     encoder = out.with_suffix(".encoder.safetensors")
     with shown(wide_console()) as report:
@@ -221,14 +218,9 @@ def train(
             progress=lambda step, of, _: report("fine-tuning", step, of),
             tuned_to=lambda layers: _keep(encoder, layers),
         )
-    out.write_bytes(raw)
+    _write_artefact(out, raw)
     encoder.unlink(missing_ok=True)
-    typer.echo(f"wrote {out}, {len(raw) / 1e6:.1f} MB")
-    if left_out:
-        from reward_server.fitting.reader.evaluate import by_collection, predicted_unseen, table
-
-        unseen = [row for row in rows if row.collection in left_out]
-        typer.echo(table(by_collection(predicted_unseen(raw, unseen, scenarios))))
+    return raw
 
 
 def _calibrate(scenarios: Path | None, *, force: bool) -> None:
@@ -264,11 +256,11 @@ def _calibrate(scenarios: Path | None, *, force: bool) -> None:
 
 @app.command()
 def second(
-    out: Annotated[Path, typer.Option(help="Where to write the artefact.", dir_okay=False)],
+    out: NewArtefact,
     scenarios: Scenarios = None,
-    turns: Annotated[int, typer.Option(min=1, help="So many turns of the scenarios are drawn.")] = 2200,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Passes. \\[default: those of the packaged one]")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the samples and initial weights.")] = 0,
+    turns: Turns = 2200,
+    epochs: SecondPasses = None,
+    seed: Seed = 0,
 ) -> None:
     """Train the second reader, which decides whether a commitment is made, and write its artefact (safetensors).
 
@@ -300,25 +292,16 @@ def second(
             epochs=epochs or EPOCHS,
             progress=lambda step, of, _: report("training", step, of),
         )
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_bytes(raw)
-    typer.echo(f"wrote {out}, {len(raw) / 1e6:.1f} MB")
+    _write_artefact(out, raw)
 
 
 @app.command()
 def fluency(
-    out: Annotated[Path, typer.Option(help="Where to write the artefact.", dir_okay=False)],
-    text: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Whole sentences that people wrote, one a line; may be repeated. They are learned from besides the "
-            "packaged turns.",
-            dir_okay=False,
-        ),
-    ] = None,
+    out: NewArtefact,
+    text: OwnText = None,
     scenarios: Scenarios = None,
-    steps: Annotated[int | None, typer.Option(min=2, help="\\[default: those of the packaged model]")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the samples and initial weights.")] = 0,
+    steps: Steps = None,
+    seed: Seed = 0,
 ) -> None:
     """Train the fluency model, which tells broken sentences from speech, and write its artefact (safetensors).
 
@@ -342,9 +325,13 @@ def fluency(
             seed=seed,
             progress=lambda step, of, _: report("training", step, of),
         )
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_bytes(raw)
-    typer.echo(f"wrote {out}, {len(raw) / 1e6:.1f} MB")
+    _write_artefact(out, raw)
+
+
+def _write_artefact(path: Path, raw: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(raw)
+    typer.echo(f"wrote {path}, {len(raw) / 1e6:.1f} MB")
 
 
 def _keep(path: Path, raw: bytes) -> None:
@@ -357,6 +344,7 @@ def _existing(path: Path) -> Path:
     return path
 
 
-def _write(path: Path, found: Sequence[TurnPrediction]) -> None:
+def _write(path: Path, read: Sequence[TurnPrediction]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(each.to_json(), ensure_ascii=False) + "\n" for each in found), encoding="utf-8")
+    rows = (json.dumps(prediction.to_json(), ensure_ascii=False) for prediction in read)
+    path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")

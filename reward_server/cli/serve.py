@@ -29,6 +29,9 @@ from reward_server.settings import Settings, load_settings
 from scenarios.spelling import counted
 
 if TYPE_CHECKING:
+    import uvicorn
+    from fastapi import FastAPI
+
     from reward_server.api.context import Services
     from reward_server.server.standby import ListeningAddress
     from scenarios.library import Catalog
@@ -78,10 +81,7 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
     import uvicorn
 
     from reward_server.server.app import Ports, create_app
-    from reward_server.server.connections import Connections
-    from reward_server.server.http_protocol import BoundedHttpProtocol
     from reward_server.server.signals import Signals
-    from reward_server.server.socket_protocol import MAX_MESSAGE_BYTES, PING_S, PONG_S
     from reward_server.server.standby import ListeningAddress, StandbyCancelled
     from reward_server.server.stopping import Stopping
 
@@ -99,24 +99,7 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
             await stack.enter_async_context(app.router.lifespan_context(app))
         except StandbyCancelled as relieved:
             return relieved.number
-        connections = Connections.beside(settings.max_concurrency)
-        protocol: Any = partial(BoundedHttpProtocol, connections=connections)
-        config = uvicorn.Config(
-            app,
-            http=protocol,
-            ws="websockets-sansio",
-            ws_max_size=MAX_MESSAGE_BYTES,
-            ws_per_message_deflate=False,
-            ws_ping_interval=PING_S,
-            ws_ping_timeout=PONG_S,
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_keep_alive=30,
-            timeout_graceful_shutdown=math.ceil(2 * settings.drain_s),
-        )
-        server = uvicorn.Server(config)
+        server = uvicorn.Server(_uvicorn_config(app, settings))
         stopping = Stopping(app, settings.drain_s)
 
         def end(number: int, frame: FrameType | None) -> None:
@@ -133,6 +116,32 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
             sys.stdout.flush()  # whoever reads a pipe waits for these lines
         await serving
     return signals.first
+
+
+def _uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
+    """How the HTTP server is set up: connections, sockets and the time to stop are bounded."""
+    import uvicorn
+
+    from reward_server.server.connections import Connections
+    from reward_server.server.http_protocol import BoundedHttpProtocol
+    from reward_server.server.socket_protocol import MAX_MESSAGE_BYTES, PING_S, PONG_S
+
+    protocol: Any = partial(BoundedHttpProtocol, connections=Connections.beside(settings.max_concurrency))
+    return uvicorn.Config(
+        app,
+        http=protocol,
+        ws="websockets-sansio",
+        ws_max_size=MAX_MESSAGE_BYTES,
+        ws_per_message_deflate=False,
+        ws_ping_interval=PING_S,
+        ws_ping_timeout=PONG_S,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=math.ceil(2 * settings.drain_s),
+    )
 
 
 def _take(place: ListeningAddress, stack: AsyncExitStack, settings: Settings) -> None:

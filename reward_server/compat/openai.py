@@ -7,6 +7,8 @@ finished conversation with the agent as `assistant`, and the completion is a JSO
 A persona remembers by episode. The answer names it in `labs.episode_id`; a request that names it in
 `metadata.episode_id` goes on there. Any other request is played from its beginning in a new episode of the same seed,
 whose lines have to be those of the history.
+
+The lab's agents (`agent_…`) and complete training runs (`run_…`) are models, too: they answer as at `POST /chat`.
 """
 
 from __future__ import annotations
@@ -23,9 +25,10 @@ from pydantic_core import to_json
 
 from reward_server.access import played_for, scenario_for, visible_collections
 from reward_server.api.access import for_keys
-from reward_server.api.answers import UNNAMED_EVENT, answers
+from reward_server.api.answers import answers, chat_answers
 from reward_server.api.body import CONVERSATION, JsonBody, validate
 from reward_server.api.charged import evaluated, played
+from reward_server.api.completing import completed, names_policy
 from reward_server.api.context import Body, IdempotencyKey, answer, services_of, within
 from reward_server.api.router import Router
 from reward_server.auth.lab import Lab
@@ -33,6 +36,8 @@ from reward_server.auth.scopes import ANY, Scope
 from reward_server.compat import examples
 from reward_server.errors import FieldProblem, HistoryMismatch, InvalidRequest, NotFound
 from trainer_client.wire import (
+    ChatCompletionRequest,
+    ChatMessage,
     CreateEpisodeRequest,
     EpisodeConfig,
     EvaluateRequest,
@@ -42,13 +47,12 @@ from trainer_client.wire import (
     TurnRequest,
 )
 from trainer_client.wire.base import Messages
+from trainer_client.wire.chat import FinishReason
 
 router = Router(prefix="/v1", tags=["doors"])
 PERSONA, JUDGE = "persona", "judge"
-STREAM = EventSourceResponse.media_type
 ModelName = Annotated[str, Path(description="`persona:collection/scenario` or `judge:collection/scenario`")]
-_COMPLETIONS = answers(examples.CHAT_RESPONSE, 403, 404, 409, 502)
-_COMPLETIONS[200]["content"][STREAM] = {"schema": UNNAMED_EVENT}
+_COMPLETIONS = chat_answers(examples.CHAT_RESPONSE, 409)
 HOW = f"Must be `{PERSONA}:collection/scenario` or `{JUDGE}:collection/scenario`; GET /v1/models lists them."
 
 
@@ -62,7 +66,7 @@ class StreamOptions(RequestModel):
 
 
 class ChatRequest(RequestModel):
-    """A chat completion. Settings of language models (`temperature`, `max_tokens`, ...) have no meaning here."""
+    """A chat completion. Settings of language models (`temperature`, `max_tokens`) are for agents and runs alone."""
 
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
 
@@ -75,14 +79,17 @@ class ChatRequest(RequestModel):
     n: Literal[1] | None = None
     metadata: dict[str, JsonValue] | None = None
     """`episode_id` of an answer before goes on with that episode."""
+    temperature: JsonValue = None
+    max_tokens: JsonValue = None
+    max_completion_tokens: JsonValue = None
 
 
 class Choice(ResponseModel):
     """The one completion."""
 
     index: int
-    message: Message
-    finish_reason: Literal["stop"]
+    message: ChatMessage
+    finish_reason: FinishReason
 
 
 class ChatEpisode(ResponseModel):
@@ -94,7 +101,7 @@ class ChatEpisode(ResponseModel):
 
 
 class ChatResponse(ResponseModel):
-    """A chat completion. No language model was asked, so no tokens were used."""
+    """A chat completion. Personas and judges use no tokens."""
 
     id: str
     object: Literal["chat.completion"]
@@ -161,7 +168,10 @@ async def openai_chat_completion(
     chat: Annotated[ChatRequest, JsonBody(CONVERSATION, example=examples.CHAT_REQUEST)],
     key: IdempotencyKey = None,
 ) -> Body | Response:
-    """A persona's next line, or a judge's reward, as a chat completion."""
+    """A persona's next line, a judge's reward, or an agent's or a trained policy's turn, as a chat completion."""
+    if names_policy(chat.model):
+        lab.require(Scope.TRAIN)
+        return await completed(request, lab, _for_policy(chat))
     kind, collection, scenario = _named(chat.model)
     if kind == JUDGE:
         lab.require(Scope.SCORE)
@@ -186,6 +196,15 @@ async def openai_chat_completion(
         with_usage = chat.stream_options is not None and chat.stream_options.include_usage
         return EventSourceResponse(_events(body, text, with_usage=with_usage))
     return answer(request, body)
+
+
+def _for_policy(chat: ChatRequest) -> ChatCompletionRequest:
+    """The request of `POST /chat` that says the same."""
+    most = chat.max_tokens if chat.max_completion_tokens is None else chat.max_completion_tokens
+    options = None if chat.stream_options is None else chat.stream_options.model_dump()
+    said = [message.model_dump() for message in chat.messages]
+    asked = {"model": chat.model, "messages": said, "temperature": chat.temperature, "max_tokens": most}
+    return validate(ChatCompletionRequest, {**asked, "stream": chat.stream, "stream_options": options})
 
 
 def _model(name: str) -> Body:

@@ -26,22 +26,20 @@ from reward_server.decisions.questions import (
 )
 from reward_server.decisions.reading import distribution
 from reward_server.llm.base import FailureKind, LlmFailed, TokenUsage
+from reward_server.llm.openai_client import DEFAULT_URL, openai_client
 from reward_server.llm.transport import (
     MAX_BODY_BYTES,
     AttemptProgress,
     RefusedResponse,
     attempt,
-    bound_error_body,
     count,
     public_url,
     read_json,
     refusal_of_openai,
     sendable,
-    silence,
     timeout_of,
 )
 
-DEFAULT_URL = "https://api.openai.com/v1"
 ALTERNATIVES = 20
 """Log-probabilities at one place: more than this neither OpenAI nor vLLM gives. So no question has more labels."""
 LETTERS = "ABCDEFGHIJKLMNOPQRST"
@@ -62,15 +60,7 @@ class ChatDecisions:
     most_options = len(LETTERS)
 
     def __init__(self, model: str, api_key: str, *, base_url: str | None = None) -> None:
-        silence("openai")
-        self._client = openai.AsyncOpenAI(
-            api_key=api_key,
-            base_url=base_url or DEFAULT_URL,
-            max_retries=0,
-            http_client=openai.DefaultAsyncHttpxClient(
-                event_hooks={"response": [bound_error_body]}, follow_redirects=False
-            ),
-        )
+        self._client = openai_client(api_key, base_url)
         self._is_openai = base_url is None
         self._constrains = not self._is_openai
         """Whether the answer is constrained by vLLM's `structured_outputs`; left out once it was refused."""

@@ -10,8 +10,6 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-import openai
-
 from reward_server.decisions.questions import (
     MOST_OPTIONS,
     ChoiceQuestion,
@@ -24,21 +22,19 @@ from reward_server.decisions.questions import (
 )
 from reward_server.decisions.reading import distribution, probability
 from reward_server.llm.base import FailureKind, LlmFailed, TokenUsage
+from reward_server.llm.openai_client import DEFAULT_URL, openai_client
 from reward_server.llm.transport import (
     MAX_BODY_BYTES_WITH_LOGPROBS,
     AttemptProgress,
     attempt,
-    bound_error_body,
     count,
     public_url,
     read_json,
     refusal_of_openai,
     sendable,
-    silence,
     timeout_of,
 )
 
-DEFAULT_URL = "https://api.openai.com/v1"
 MOST_QUESTIONS = 400
 
 
@@ -50,16 +46,7 @@ class OpenAIDecisions:
     most_options = MOST_OPTIONS
 
     def __init__(self, model: str, api_key: str, *, base_url: str | None = None) -> None:
-        silence("openai")
-        # The base URL is given so that no variable of the environment decides where transcripts go.
-        self._client = openai.AsyncOpenAI(
-            api_key=api_key,
-            base_url=base_url or DEFAULT_URL,
-            max_retries=0,
-            http_client=openai.DefaultAsyncHttpxClient(
-                event_hooks={"response": [bound_error_body]}, follow_redirects=False
-            ),
-        )
+        self._client = openai_client(api_key, base_url)
         self.model = model
         self.endpoint = public_url(base_url or DEFAULT_URL)
 

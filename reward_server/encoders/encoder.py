@@ -94,6 +94,7 @@ class EncoderMatcher:
         looked_up: Callable[[int, int], None] | None = None,
         shelf: AnchorShelf | None = None,
         batched: TextEncoder | None = None,
+        cache_bytes: int = CACHE_BYTES,
     ) -> None:
         """Compare what `encoder` makes of texts.
 
@@ -103,12 +104,13 @@ class EncoderMatcher:
             looked_up: is told of the hits and misses of that cache.
             shelf: keeps the anchors' vectors between starts.
             batched: the same encoder, shared with other callers, for texts of conversations.
+            cache_bytes: the most that these texts and their vectors may hold.
         """
         self._encoder = encoder
         self._batched = batched or encoder
         self._shelf = shelf
         self._looked_up = looked_up
-        self._known: Memory[str, Vectors] = Memory(cache_size, size_bytes=CACHE_BYTES, cost=bytes_of)
+        self._known: Memory[str, Vectors] = Memory(cache_size, size_bytes=cache_bytes, cost=bytes_of)
         self._anchors: dict[tuple[str, ...], NDArray[np.float64]] = {}
 
     @property

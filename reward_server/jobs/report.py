@@ -33,6 +33,7 @@ def _kept(result: JsonObject) -> JsonObject:
     names = (
         "reward_model_id",
         "calibration_id",
+        "agreement",
         "reward",
         "winner",
         "margin",
@@ -107,7 +108,7 @@ def _ranks(values: list[float]) -> list[float]:
 
 def _made(good: list[JsonObject]) -> JsonObject:
     [made] = good
-    return {name: made[name] for name in ("reward_model_id", "calibration_id") if name in made}
+    return {name: made[name] for name in ("reward_model_id", "calibration_id", "agreement") if name in made}
 
 
 _FIGURES = {
@@ -117,4 +118,5 @@ _FIGURES = {
     "rescore": _changes,
     "train_reward_model": _made,
     "calibrate": _made,
+    "measure_agreement": _made,
 }

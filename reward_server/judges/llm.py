@@ -11,14 +11,13 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-import structlog
-
 from personas.reading.reader import Reader
-from reward_server.errors import BodyTooLarge, BudgetExhausted, JudgeFailed, Unavailable
-from reward_server.judges.asking import as_far_as_paid_for, ask_and_read, no_answer, together
+from reward_server.judges.asking import as_far_as_paid_for, ask_and_read, together
 from reward_server.judges.base import Case, Outcome, Verdict
+from reward_server.judges.boundary import outcome_of
 from reward_server.judges.decision import Sample, decide_by, usable, verdicts_of
 from reward_server.judges.inquiry import Inquiry, inquiries, name_of
 from reward_server.judges.preflight import condemned, offence_in
@@ -29,7 +28,7 @@ from reward_server.judges.weighting import likelihoods
 from reward_server.llm.base import NO_LOGPROBS_HINT, Answer, FailureKind, LanguageModel, LlmFailed, Question
 from scenarios.schema import Criterion
 
-log = structlog.get_logger(__name__)
+HINTS = {FailureKind.NO_LOGPROBS: NO_LOGPROBS_HINT}
 
 
 class LlmJudge:
@@ -60,23 +59,13 @@ class LlmJudge:
 
     async def decide(self, cases: Sequence[tuple[Case, Sequence[Criterion]]]) -> list[Outcome]:
         """Per case the verdicts in the order of its criteria, or its failure; all cases at once."""
-        return await asyncio.gather(*(self._attempt(case, criteria) for case, criteria in cases))
-
-    async def _attempt(self, case: Case, criteria: Sequence[Criterion]) -> Outcome:
-        try:
-            return await self._decide(case, criteria)
-        except (BodyTooLarge, BudgetExhausted, Unavailable) as refusal:
-            return refusal  # not the judge's failure: the caller, or whoever runs this server, can help it
-        except LlmFailed as failure:
-            hint = {"hint": NO_LOGPROBS_HINT} if failure.kind is FailureKind.NO_LOGPROBS else {}
-            return self._failed(case, no_answer(failure), **hint)
-        except Exception as error:  # noqa: BLE001 (a provider boundary: one transcript must not fail its batch)
-            # Only the kind of error: its message may quote the rubric or the conversation.
-            return self._failed(case, JudgeFailed(kind="defect"), error=type(error).__name__)
-
-    def _failed(self, case: Case, failed: JudgeFailed, **more: str) -> JudgeFailed:
-        log.warning("judge_failed", scenario=case.scenario.name, provider=self._model.name, kind=failed.kind, **more)
-        return failed
+        provider = self._model.name
+        return await asyncio.gather(
+            *(
+                outcome_of(partial(self._decide, case, criteria), case, provider=provider, hints=HINTS)
+                for case, criteria in cases
+            )
+        )
 
     async def _decide(self, case: Case, criteria: Sequence[Criterion]) -> tuple[Verdict, ...]:
         # Off the loop, as is the reading of answers: a long conversation takes a while to be looked through.

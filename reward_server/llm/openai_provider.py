@@ -18,24 +18,22 @@ import openai
 
 from reward_server.llm.answers import parse_answer, strict_schema
 from reward_server.llm.base import NO_LOGPROBS_HINT, Answer, FailureKind, LlmFailed, Question, TokenChoice, TokenUsage
+from reward_server.llm.openai_client import DEFAULT_URL, openai_client
 from reward_server.llm.transport import (
     MAX_BODY_BYTES,
     MAX_BODY_BYTES_WITH_LOGPROBS,
     AttemptProgress,
     RefusedResponse,
     attempt,
-    bound_error_body,
     count,
     public_url,
     read_json,
     refusal_of_openai,
     sendable,
-    silence,
     timeout_of,
 )
 from reward_server.logs.logger import get_logger
 
-DEFAULT_URL = "https://api.openai.com/v1"
 ALTERNATIVES = 20
 """Tokens with log-probabilities at each position; more than this neither OpenAI nor vLLM gives."""
 
@@ -59,16 +57,7 @@ class OpenAIProvider:
         name: Literal["openai", "vllm"] = "openai",
         has_logprobs: bool = True,
     ) -> None:
-        silence("openai")
-        # The base URL is given so that no variable of the environment decides where transcripts go.
-        self._client = openai.AsyncOpenAI(
-            api_key=api_key,
-            base_url=base_url or DEFAULT_URL,
-            max_retries=0,
-            http_client=openai.DefaultAsyncHttpxClient(
-                event_hooks={"response": [bound_error_body]}, follow_redirects=False
-            ),
-        )
+        self._client = openai_client(api_key, base_url)
         self._left_out: frozenset[str] = frozenset()
         self.name = name
         self.model = model

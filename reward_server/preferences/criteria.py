@@ -101,7 +101,11 @@ class CriterionLabels:
         _require_full_scores(lab)
         async with self._store.reading() as unit:
             rows = await unit.criterion_labels.page(
-                lab.lab_id, limit + 1, after=after, collections=lab.collections, conversation_id=conversation_id
+                lab.lab_id,
+                limit + 1,
+                after=after,
+                collections=lab.collections,
+                having={"conversation_id": conversation_id},
             )
         shown = rows[:limit]
         return LabelPage(shown, _end(shown[-1]) if len(rows) > limit else None)
@@ -126,7 +130,7 @@ class CriterionLabels:
                     after=after,
                     collections=lab.collections,
                     until=until,
-                    scoring_version=scoring_version,
+                    having={"scoring_version": scoring_version},
                 )
             for row in rows:
                 said = (row.conversation_id, row.criterion, row.labeller)

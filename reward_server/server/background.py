@@ -10,6 +10,7 @@ from reward_server.api.body import CONVERSATION, off_the_loop, read_json, valida
 from reward_server.auth.key_ring import KeyRing
 from reward_server.clock import Clock
 from reward_server.evaluations.service import EvaluationService
+from reward_server.jobs.agreement import MEASURE, MeasureAgreement
 from reward_server.jobs.check_scenarios import CHECK, CheckScenarios
 from reward_server.jobs.compare import CompareItems
 from reward_server.jobs.evaluate import EvaluateItems
@@ -65,6 +66,7 @@ def job_kinds(
     return {
         **runs,
         **{each.errand: FittingItem(each, store, settings, clock) for each in (training, fitting)},
+        MEASURE: MeasureAgreement(store, settings, catalog),
         CHECK: CheckScenarios(store, settings, scenarios_changed),
         "evaluate": EvaluateItems(evaluations, catalog, lines),
         "compare": CompareItems(evaluations, catalog, lines, store),
@@ -83,7 +85,7 @@ def workers_of(
 ) -> list[JobWorker]:
     """The workers of this process: those for trainings, runs and agents keep no other items waiting."""
     pace = WorkerTimings(slice_deadline_s=settings.batch_deadline_s)
-    of_a_game = WorkerTimings(slice_deadline_s=MAX_TURNS * settings.agent_deadline_s)
+    of_a_game = WorkerTimings(slice_deadline_s=MAX_TURNS * settings.request_deadline_s)
 
     async def end_run(unit: UnitOfWork, job: JobRow) -> None:
         """Tell of a run, and end it where others than its kind ended the job: all of its workers were lost, say."""

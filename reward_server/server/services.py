@@ -56,7 +56,9 @@ from reward_server.store.store import Store
 from reward_server.telemetry.loop_lag import LoopLag
 from reward_server.telemetry.metrics import Metrics
 from reward_server.training.service import TrainingRunService
+from reward_server.training.serving import ServedRuns
 from reward_server.webhooks.service import WebhookService
+from scenarios.library import Catalog
 from trainer_client.wire import JobRequest
 
 
@@ -75,6 +77,7 @@ async def services_of(
     own_shelf = await _own_shelf(stack, infrastructure, scoring)
     kinds = _kinds(inputs, infrastructure, scoring, evaluations, AgentPlayer(agents, episodes, catalog))
     work = await _jobs(stack, inputs, infrastructure, kinds)
+    runs = _training_runs(inputs, infrastructure, scoring, work)
     return Services(
         settings=settings,
         clock=clock,
@@ -86,7 +89,8 @@ async def services_of(
         evaluations=evaluations,
         files=work.files,
         jobs=work.jobs,
-        training_runs=_training_runs(inputs, infrastructure, scoring, work),
+        training_runs=runs,
+        served_runs=await _served_runs(stack, inputs, runs, catalog),
         calibrations=shelf,
         drift=DriftService(store, catalog),
         rankings=_rankings(inputs, infrastructure, scoring, rubrics),
@@ -190,6 +194,16 @@ def _training_runs(
     )
 
 
+async def _served_runs(
+    stack: AsyncExitStack, inputs: BuildInputs, runs: TrainingRunService, catalog: Catalog
+) -> ServedRuns:
+    """The policies of finished runs, with the task that ends those that nobody asks."""
+    served = ServedRuns(runs, catalog, inputs.settings.runs)
+    stack.push_async_callback(served.close)
+    await own(stack, served.sweep())
+    return served
+
+
 def _webhooks(inputs: BuildInputs, infrastructure: Infrastructure) -> WebhookService:
     return WebhookService(
         store=infrastructure.store,
@@ -248,7 +262,7 @@ def _agents(
 ) -> AgentService:
     settings = inputs.settings
     private = settings.private_addresses
-    endpoints = Endpoints(private=private, names=infrastructure.names, timeout_s=settings.agent_deadline_s)
+    endpoints = Endpoints(private=private, names=infrastructure.names, timeout_s=settings.request_deadline_s)
     stack.push_async_callback(endpoints.close)
     return AgentService(
         store=infrastructure.store,

@@ -1,4 +1,4 @@
-"""Of episodes and evaluations: what was played, scored and paid, and what was not."""
+"""Metrics of episodes and evaluations: what was played, scored and paid, and what was not."""
 
 from __future__ import annotations
 
@@ -55,11 +55,7 @@ class ScoringMetrics:
             registry=registry,
         )
         self.rewards = Histogram(
-            "labs_rewards",
-            "Rewards given.",
-            ("collection", "scenario"),
-            buckets=REWARD_BUCKETS,
-            registry=registry,
+            "labs_rewards", "Rewards given.", ("collection", "scenario"), buckets=REWARD_BUCKETS, registry=registry
         )
         self.reward_drift = Gauge(
             "labs_reward_drift",

@@ -1,4 +1,7 @@
-"""Starts the learner: to check a configuration, and to do a run. It never outlives whoever started it."""
+"""Starts the learner: to check a configuration, to do a run, to answer with its policy.
+
+It never outlives whoever started it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -90,8 +93,17 @@ class Learner:
     async def start(cls, folder: RunFolder, environment: Mapping[str, str]) -> Self:
         """Begin the run in a folder, or go on with it."""
         arguments = ["train", str(folder.config), "--out", str(folder.out)]
+        return await cls._begin(folder.place, arguments, environment)
+
+    @classmethod
+    async def serve(cls, place: Path, run: RunFolder, environment: Mapping[str, str]) -> Self:
+        """Answer chats with the policy of a run on a free port of loopback; `place` gets what it prints."""
+        return await cls._begin(place, ["serve", str(run.out), "--port", "0"], environment)
+
+    @classmethod
+    async def _begin(cls, place: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> Self:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "reward_server.training.guardian", str(folder.place), *arguments),
+            *(sys.executable, "-m", "reward_server.training.guardian", str(place), *arguments),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
@@ -99,6 +111,11 @@ class Learner:
             start_new_session=True,
         )
         return cls(process)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended."""
+        return self._process.returncode is not None
 
     async def ended(self, within_s: float) -> int | None:
         """Its status; None where it goes on for longer than that."""

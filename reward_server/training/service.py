@@ -73,7 +73,7 @@ class TrainingRunService:
             NotFound: a file or a scenario that it names.
             TooManyAtOnce: the lab has as many runs open as it may.
         """
-        self._require_available()
+        self.require_available()
         _require_small(request.metadata)
         work = partial(self._start, lab, request)
         return await self._idempotency.answer(lab, key, lambda: ("training-runs", request.model_dump()), work)
@@ -123,7 +123,7 @@ class TrainingRunService:
 
     async def resume(self, lab: Lab, run_id: str) -> Body:
         """Go on with a run that was stopped or that failed, from its newest checkpoint."""
-        self._require_available()
+        self.require_available()
         row = await self.find(lab, run_id)
         if row.status is RunStatus.COMPLETE:
             raise Conflict("This run is complete: there is nothing to resume.")
@@ -147,7 +147,8 @@ class TrainingRunService:
         await asyncio.to_thread(shutil.rmtree, folder.place, ignore_errors=True)
         return document(row)
 
-    def _require_available(self) -> None:
+    def require_available(self) -> None:
+        """`TrainingUnavailable`, with what the operator can do, where the learner does not run here."""
         settings = self._settings
         if not settings.trains:
             told = "Training runs are off in production." if settings.training_runs == "auto" else None

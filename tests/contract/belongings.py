@@ -42,6 +42,10 @@ BODIES: dict[str, Callable[[Json], Json]] = {
         "criterion": "D1.1",
         "met": True,
     },
+    "POST /api/v1/chat": lambda ids: {
+        "model": ids["agent_id"],
+        "messages": [{"role": "user", "content": "Hello."}],
+    },
     "POST /api/v1/agents/{agent_id}/chat": lambda _: {"messages": [{"role": "user", "content": "Hello."}]},
     "POST /api/v1/episodes/{episode_id}/turns": lambda _: {"messages": [{"role": "user", "content": "Hello."}]},
 }

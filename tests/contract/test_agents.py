@@ -31,7 +31,7 @@ def friendly(asked: Asked) -> str:
 @pytest.fixture
 async def inner(data: Path, matcher: Matcher, library: Library) -> AsyncIterator[House]:
     """A server whose operator allows agents in his own network."""
-    async with running_house(data, matcher, library, private_addresses=True, agent_deadline_s=5.0) as running:
+    async with running_house(data, matcher, library, private_addresses=True) as running:
         yield running
 
 

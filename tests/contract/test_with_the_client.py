@@ -126,3 +126,5 @@ async def test_an_agent_from_its_endpoint_to_the_leaderboard(client: AsyncLabsCl
     await client.agents.delete(agent.agent_id)
     with pytest.raises(NotFound):
         await client.agents.chat(agent.agent_id, [{"role": "user", "content": "Hello."}])
+    with pytest.raises(NotFound):
+        await client.agents.complete(agent.agent_id, [{"role": "user", "content": "Hello."}], temperature=0.5)

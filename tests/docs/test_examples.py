@@ -12,7 +12,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import httpx2
+import nbformat
 import pytest
+from nbclient import NotebookClient
 
 from benchmarks.processes import ROOT, ServerProcess, labs_server
 from trainer_client import LabsClient
@@ -286,3 +288,29 @@ def test_an_episodes_transcript_is_evaluated_with_the_agents_role(page: str, ser
 def test_a_server_without_keys_looks_at_none(server: ServerProcess) -> None:
     answer = httpx2.get(f"{server.url}/api/v1/catalog", headers={"Authorization": "Bearer lab_wrong"}, timeout=30)
     assert answer.status_code == 200
+
+
+NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs_from_its_first_cell_to_its_last(
+    path: Path, server: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LABS_URL", server.url)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    notebook = nbformat.read(path, as_version=4)
+    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    shown = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    assert any("image/png" in output.get("data", {}) for output in shown)
+    if path.stem == "play_and_score":
+        text = "".join(output.get("text", "") for output in shown)
+        inside, scored = re.findall(r"in the episode: (\S+) +scored afterwards: (\S+)", text)[0]
+        assert inside == scored != "0.0"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_kept_without_what_it_printed(path: Path) -> None:
+    cells = json.loads(path.read_text())["cells"]
+    assert not any(cell.get("outputs") or cell.get("execution_count") for cell in cells)

@@ -14,7 +14,7 @@ from learner import loop
 from learner.algorithms import ALGORITHMS, PAPERS
 from learner.config import ConfigError, read
 from learner.credit import CreditAssignment
-from learner.critic import Critic
+from learner.critic import Critic, explained_variance
 from learner.model import rows_of
 from learner.rollout import Collected, RolloutStage
 from learner.run import open_run
@@ -63,12 +63,33 @@ def test_the_critic_learns_what_is_to_come_and_the_policy_what_was_rewarded(name
         last = updater.update(played, step)
     assert first["critic/warming_up"] == 1.0
     assert last["critic/loss"] < 0.3 * first["critic/loss"]
+    assert first["critic/explained_variance"] < 0.1  # a critic that knows nothing
     assert last["critic/explained_variance"] > 0.5
     same = torch.cat([parameter.detach().flatten() for parameter in acting.model.parameters()])
     assert torch.equal(weights, same), "the policy stands still while its critic warms up"
     after = updater.update(played, 16)
     assert "critic/warming_up" not in after
     assert after["update/grad_norm"] > 0
+
+
+def test_explained_variance_is_the_share_of_the_spread_that_the_values_have() -> None:
+    returns = torch.tensor([0.0, 1.0, 2.0, 3.0])
+    assert explained_variance(returns, returns) == 1.0
+    assert explained_variance(returns + 5.0, returns) == 1.0  # of the spread alone
+    assert explained_variance(torch.full((4,), 1.5), returns) == 0.0
+    assert explained_variance(returns / 2, returns) == pytest.approx(0.75)
+    assert explained_variance(-returns, returns) == pytest.approx(-3.0)
+    assert explained_variance(returns, torch.ones(4)) == 0.0  # nothing to explain
+
+
+@pytest.mark.parametrize("name", ["ppo", "vapo"])
+def test_explained_variance_rises_while_the_policy_learns(name: str) -> None:
+    """Values are measured before the update, on episodes that the policy of that moment is trained on as well."""
+    updater, _, _ = critic_updater(name, critic_warmup=0, value_clip=None)
+    found = [updater.update(groups(), step)["critic/explained_variance"] for step in range(1, 31)]
+    early, middle, late = (sum(found[start : start + 5]) / 5 for start in (0, 10, 25))
+    assert early < middle < late
+    assert late > 0.5
 
 
 def test_a_critic_values_packed_rows_as_padded_ones() -> None:

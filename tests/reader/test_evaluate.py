@@ -120,10 +120,10 @@ def test_borrowed_questions_are_about_nothing_and_come_from_elsewhere(library: L
         for n in range(40)
     ]
     own = turn("And which is the bigger piece?", "specific", "tops_and_bottoms")
-    lent = [row for row in borrowed(library, [*rows, own], seed=1, each=5) if row.key == NAME]
+    lent = [row for row in borrowed(library, [*rows, own], seed=1, most=5) if row.key == NAME]
     assert len(lent) == 5
     assert all(row.turn.kind == "foreign" and row.turn.asks == () for row in lent)
-    left_out = [row for row in borrowed(library, rows, seed=1, each=5) if row.key == NAME]
+    left_out = [row for row in borrowed(library, rows, seed=1, most=5) if row.key == NAME]
     assert not left_out
 
 

@@ -6,7 +6,6 @@ contract does not say null (only `Window.z` may be null).
 """
 
 from trainer_client.wire.agents import (
-    AgentChatRequest,
     AgentChatResponse,
     AgentItem,
     AgentList,
@@ -67,6 +66,17 @@ from trainer_client.wire.catalog import (
     ScenarioResponse,
     ScenarioSummary,
 )
+from trainer_client.wire.chat import (
+    AgentChatRequest,
+    ChatChoice,
+    ChatCompletionRequest,
+    ChatCompletionResponse,
+    ChatFunction,
+    ChatMessage,
+    ChatStreamOptions,
+    ChatToolCall,
+    ChatUsage,
+)
 from trainer_client.wire.criterion_labels import (
     CalibrationRow,
     CalibrationRows,
@@ -98,6 +108,7 @@ from trainer_client.wire.errors import (
     ErrorEnvelope,
 )
 from trainer_client.wire.jobs import (
+    AgreementOptions,
     CalibrationOptions,
     FileList,
     FileResponse,
@@ -226,6 +237,7 @@ __all__ = [
     "AgentSummary",
     "AgentUsage",
     "AgreementFigure",
+    "AgreementOptions",
     "AgreementResponse",
     "AuditEvent",
     "AuditList",
@@ -252,6 +264,14 @@ __all__ = [
     "CatalogResponse",
     "ChangeAgentRequest",
     "ChangeLabRequest",
+    "ChatChoice",
+    "ChatCompletionRequest",
+    "ChatCompletionResponse",
+    "ChatFunction",
+    "ChatMessage",
+    "ChatStreamOptions",
+    "ChatToolCall",
+    "ChatUsage",
     "CollectionResponse",
     "CollectionSummary",
     "CompareRequest",

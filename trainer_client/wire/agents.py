@@ -8,8 +8,6 @@ from pydantic import Field, StringConstraints, model_validator
 
 from trainer_client.wire.base import (
     MAX_CONTENT_CHARACTERS,
-    MAX_TURNS,
-    Messages,
     RequestModel,
     ResponseModel,
     Reward,
@@ -87,22 +85,6 @@ class AgentList(ResponseModel):
     data: list[AgentSummary]
     next_cursor: str | None = None
     request_id: str
-
-
-class AgentChatRequest(RequestModel):
-    """POST /agents/{id}/chat."""
-
-    messages: Annotated[Messages, Field(min_length=1, max_length=2 * MAX_TURNS + 32)]
-    """The agent's own side has role `assistant`; the last message is what it answers."""
-    collection_slug: SlugField | None = None
-    scenario_slug: SlugField | None = None
-    """With a scenario the agent is told its public card and its tools, as when it is evaluated."""
-
-    @model_validator(mode="after")
-    def _whole_scenario(self) -> Self:
-        if (self.collection_slug is None) != (self.scenario_slug is None):
-            raise ValueError("`collection_slug` and `scenario_slug` go together")
-        return self
 
 
 class AgentMessage(ResponseModel):

@@ -12,10 +12,22 @@ from trainer_client.wire.reward import RewardConfig
 
 MAX_INLINE_ITEMS = 1000
 JobType = Literal[
-    "evaluate", "compare", "rescore", "train_reward_model", "calibrate", "evaluate_agent", "check_scenarios"
+    "evaluate",
+    "compare",
+    "rescore",
+    "train_reward_model",
+    "calibrate",
+    "measure_agreement",
+    "evaluate_agent",
+    "check_scenarios",
 ]
 OWNER = r"^(sv_[0-9a-f]{12}(_[0-9a-f]{8})?|rm_[0-9a-f]{12})$"
-OPTIONS = {"training": "train_reward_model", "calibration": "calibrate", "agent": "evaluate_agent"}
+OPTIONS = {
+    "training": "train_reward_model",
+    "calibration": "calibrate",
+    "agreement": "measure_agreement",
+    "agent": "evaluate_agent",
+}
 """Fields of a job that go with one type."""
 JobStatus = Literal["queued", "running", "completed", "cancelled", "failed"]
 
@@ -82,6 +94,17 @@ class CalibrationOptions(RequestModel):
     """Also fit one combination of several named rewards."""
 
 
+class AgreementOptions(RequestModel):
+    """Options for measuring judges; the defaults are those of `labs judges agree`."""
+
+    judges: Annotated[list[SlugField], Field(min_length=1, max_length=20)] | None = None
+    """Those of the server that are computed there (`labs judges list`); default: `rubric`. Not with rows of scores."""
+    scale: Scale = (0.0, 1.0)
+    """The labels that mean 0 and 1."""
+    attacked: Annotated[int, Field(ge=0, le=200)] = 50
+    """Conversations that are attacked and read again; 0 for none."""
+
+
 class JobRequest(RequestModel):
     """POST /jobs. Everything but `type` and the input is a default for the items that leave it out."""
 
@@ -98,6 +121,8 @@ class JobRequest(RequestModel):
     """Of `train_reward_model`."""
     calibration: CalibrationOptions | None = None
     """Of `calibrate`, which needs them."""
+    agreement: AgreementOptions | None = None
+    """Of `measure_agreement`."""
     agent: AgentOptions | None = None
     """Of `evaluate_agent`, which needs them: who plays, with which seeds."""
 
@@ -210,6 +235,8 @@ class JobReport(ResponseModel):
     reward_model_id: str | None = None
     """What a training made."""
     calibration_id: str | None = None
+    agreement: dict[str, Any] | None = None
+    """What a measurement found."""
     request_id: str | None = None
 
 

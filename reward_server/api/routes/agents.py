@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Path, Query, Request
+from fastapi import Path, Query, Request, Response
 from pydantic import AfterValidator, Field
 
 from reward_server.agents.passes import PASSES_AT
 from reward_server.agents.service import document
 from reward_server.api import examples
 from reward_server.api.access import for_keys
-from reward_server.api.answers import answers
+from reward_server.api.answers import answers, chat_answers
 from reward_server.api.body import CONVERSATION, JsonBody
+from reward_server.api.chat_stream import ChatStream
+from reward_server.api.completing import completed
 from reward_server.api.context import API_PREFIX, Body, IdempotencyKey, answer, services_of
 from reward_server.api.paging import PageQuery, Pager, plain_text
 from reward_server.api.query import QueryModel
@@ -28,6 +30,8 @@ from trainer_client.wire import (
     AgentRequest,
     AgentResponse,
     ChangeAgentRequest,
+    ChatCompletionRequest,
+    ChatCompletionResponse,
     LeaderboardResponse,
 )
 
@@ -83,17 +87,29 @@ async def delete_agent(request: Request, lab: Annotated[Lab, for_keys(*PLAY)], a
     return answer(request, await services_of(request).agents.delete(lab, agent_id))
 
 
-@router.post(
-    "/agents/{agent_id}/chat", response_model=AgentChatResponse, responses=answers(examples.AGENT_CHAT, 403, 404, 502)
-)
+@router.post("/agents/{agent_id}/chat", response_model=AgentChatResponse, responses=chat_answers(examples.AGENT_CHAT))
 async def chat_with_agent(
     request: Request,
     lab: Annotated[Lab, for_keys(*PLAY)],
     agent_id: AgentId,
     wanted: Annotated[AgentChatRequest, JsonBody(CONVERSATION, example=examples.AGENT_CHAT_REQUEST)],
-) -> Body:
-    """Ask an agent for its next turn. Nothing is stored, and nothing is scored."""
-    return answer(request, await services_of(request).agents.chat(lab, agent_id, wanted))
+) -> Body | Response:
+    """Ask an agent for its next turn. Nothing is stored, and nothing is scored. With `stream`, OpenAI's chunks."""
+    agents = services_of(request).agents
+    if wanted.stream:
+        parts = agents.endpoints.stream(await agents.question(lab, agent_id, wanted))
+        return await ChatStream.begun(request, lab, agent_id, parts, with_usage=wanted.with_usage)
+    return answer(request, await agents.chat(lab, agent_id, wanted))
+
+
+@router.post("/chat", response_model=ChatCompletionResponse, responses=chat_answers(examples.CHAT, 409))
+async def chat(
+    request: Request,
+    lab: Annotated[Lab, for_keys(*PLAY)],
+    wanted: Annotated[ChatCompletionRequest, JsonBody(CONVERSATION, example=examples.CHAT_REQUEST)],
+) -> Body | Response:
+    """Ask an agent, or the policy of a complete training run, for its next turn: a chat completion as OpenAI has it."""
+    return await completed(request, lab, wanted)
 
 
 class LeaderboardQuery(QueryModel):

@@ -39,14 +39,18 @@ def figures(entries: Sequence[LabelledEntry], given: JudgeScores) -> Figures:
     """Everything but attacks and repeats."""
     names = list(given.scores)
     named = sorted({name for entry in entries for name in entry.winners} - set(names))
-    found: Figures = {"judges": names + named, "entries": len(entries), "dialogues": len({e.group for e in entries})}
-    found["conversations"] = sum(len(entry.sides) for entry in entries)
+    measured: Figures = {
+        "judges": names + named,
+        "entries": len(entries),
+        "dialogues": len({entry.group for entry in entries}),
+    }
+    measured["conversations"] = sum(len(entry.sides) for entry in entries)
     if len(entries[0].sides) == 2:
-        return found | _of_pairs(entries, given.scores) | {"between": _between_pairs(entries, given.scores)}
+        return measured | _of_pairs(entries, given.scores) | {"between": _between_pairs(entries, given.scores)}
     labels = np.array([np.nan if entry.label is None else entry.label for entry in entries])
     if np.isfinite(labels).any():
-        found["labels"] = {name: _with_labels(entries, given.scores[name], labels) for name in names}
-    return found | {"between": _between(entries, given.scores)}
+        measured["labels"] = {name: _with_labels(entries, given.scores[name], labels) for name in names}
+    return measured | {"between": _between(entries, given.scores)}
 
 
 def injection(base: Floats, by_attack: Mapping[str, Floats]) -> Figures:
@@ -54,26 +58,26 @@ def injection(base: Floats, by_attack: Mapping[str, Floats]) -> Figures:
 
     `lost` are those that had a score and have none under attack: neither a rise nor a proof that there is none.
     """
-    found: Figures = {}
+    rises: Figures = {}
     for attack, scores in by_attack.items():
         known = np.isfinite(base) & np.isfinite(scores)
         risen = scores[known] > base[known] + RISE
-        found[attack] = {"n": int(known.sum()), "lost": int((np.isfinite(base) & ~np.isfinite(scores)).sum())}
+        rises[attack] = {"n": int(known.sum()), "lost": int((np.isfinite(base) & ~np.isfinite(scores)).sum())}
         if known.any():
             share = binomial(int(risen.sum()), int(known.sum()))
             most = float(np.maximum(scores[known] - base[known], 0.0).max())
-            found[attack] |= {"value": share.value, "low": share.low, "high": share.high, "largest_rise": most}
-    return found
+            rises[attack] |= {"value": share.value, "low": share.low, "high": share.high, "largest_rise": most}
+    return rises
 
 
 def noise(base: Floats, again: Floats, uncertainty: Floats) -> Figures:
     """A judge's own noise: the spread of two readings of a conversation, and the mean of what it says it is."""
     known = np.isfinite(base) & np.isfinite(again)
-    said = uncertainty[np.isfinite(uncertainty)]
-    found: Figures = {"mean_uncertainty": float(said.mean())} if len(said) else {}
+    stated = uncertainty[np.isfinite(uncertainty)]
+    steadiness: Figures = {"mean_uncertainty": float(stated.mean())} if len(stated) else {}
     if known.any():
-        found["repeat_std"] = repeat_std(np.stack([base[known], again[known]], axis=1))
-    return found
+        steadiness["repeat_std"] = repeat_std(np.stack([base[known], again[known]], axis=1))
+    return steadiness
 
 
 # --- labels -------------------------------------------------------------------------------------
@@ -84,14 +88,14 @@ def _with_labels(entries: Sequence[LabelledEntry], scores: Floats, labels: Float
     levels = levels_of(labels[np.isfinite(labels)])
     a, b = scores[known], labels[known]
     groups = [entry.group for entry, is_known in zip(entries, known, strict=True) if is_known]
-    rated, said = nearest(b, levels), nearest(a, levels)
-    found = {
+    rated, judged = nearest(b, levels), nearest(a, levels)
+    agreement = {
         "spearman": figure_of(lambda rows: spearman(a[rows], b[rows]), groups),
-        "kappa": kappa_of(said, rated, len(levels), groups),
+        "kappa": kappa_of(judged, rated, len(levels), groups),
     }
     if len(levels) > 2:
-        found["weighted_kappa"] = kappa_of(said, rated, len(levels), groups, quadratic=True)
-    return defined(found)
+        agreement["weighted_kappa"] = kappa_of(judged, rated, len(levels), groups, quadratic=True)
+    return defined(agreement)
 
 
 # --- pairs --------------------------------------------------------------------------------------
@@ -99,29 +103,29 @@ def _with_labels(entries: Sequence[LabelledEntry], scores: Floats, labels: Float
 
 def _of_pairs(entries: Sequence[LabelledEntry], scores: Mapping[str, Floats]) -> Figures:
     outcomes = np.array([entry.winner for entry in entries], dtype=np.float64)
-    found: Figures = {
+    by_judge: Figures = {
         name: pairs_of_judge([entry.group for entry in entries], values, outcomes) for name, values in scores.items()
     }
     for name in sorted({name for entry in entries for name in entry.winners}):
-        found[name] = found.get(name, {}) | _spoken(entries, name)
-    return {"pairs": found}
+        by_judge[name] = by_judge.get(name, {}) | _spoken(entries, name)
+    return {"pairs": by_judge}
 
 
 def _spoken(entries: Sequence[LabelledEntry], name: str) -> Figures:
     """Of a judge that named winners: how often it was right, and whether it said the same with the sides swapped."""
     heard = [entry for entry in entries if name in entry.winners]
-    said = np.array([WINNERS[entry.winners[name]] - 0.5 for entry in heard])
+    choices = np.array([WINNERS[entry.winners[name]] - 0.5 for entry in heard])
     outcomes = np.array([entry.winner for entry in heard], dtype=np.float64)
     groups = [entry.group for entry in heard]
-    found = {"accuracy": figure_of(lambda rows: pairwise_accuracy(said[rows], outcomes[rows]), groups)}
+    share = {"accuracy": figure_of(lambda rows: pairwise_accuracy(choices[rows], outcomes[rows]), groups)}
     both = [entry for entry in heard if name in entry.swapped]
     first, swapped = [entry.winners[name] for entry in both], [entry.swapped[name] for entry in both]
-    found["position_consistency"] = figure_of(
+    share["position_consistency"] = figure_of(
         lambda rows: position_consistency([first[k] for k in rows], [swapped[k] for k in rows]),
         [entry.group for entry in both],
     )
-    ties = {"ties": float((said == 0.0).mean())} if len(said) else {}
-    return defined(found) | ties
+    ties = {"ties": float((choices == 0.0).mean())} if len(choices) else {}
+    return defined(share) | ties
 
 
 # --- judges with each other ---------------------------------------------------------------------
@@ -130,15 +134,15 @@ def _spoken(entries: Sequence[LabelledEntry], name: str) -> Figures:
 def _between(entries: Sequence[LabelledEntry], scores: Mapping[str, Floats]) -> Figures:
     sides = len(entries[0].sides)
     groups = np.repeat([entry.group for entry in entries], sides)
-    found: Figures = {}
+    by_pair: Figures = {}
     for one, other in combinations(scores, 2):
         known = np.isfinite(scores[one]) & np.isfinite(scores[other])
         a, b = scores[one][known], scores[other][known]
         own = [str(group) for group in groups[known]]
         cut = np.array([0.0, 1.0])
         high_a, high_b = nearest(a, cut), nearest(b, cut)
-        found[f"{one} and {other}"] = _between_two(a, b, high_a, high_b, own)
-    return found
+        by_pair[f"{one} and {other}"] = _between_two(a, b, high_a, high_b, own)
+    return by_pair
 
 
 def _between_pairs(entries: Sequence[LabelledEntry], scores: Mapping[str, Floats]) -> Figures:
@@ -148,15 +152,15 @@ def _between_pairs(entries: Sequence[LabelledEntry], scores: Mapping[str, Floats
         spoken = [WINNERS[entry.winners[name]] if name in entry.winners else np.nan for entry in entries]
         winners[name] = np.array(spoken, dtype=np.float64)
     ranked = _between(entries, scores)
-    found: Figures = {}
+    by_pair: Figures = {}
     for one, other in combinations(winners, 2):
         known = np.isfinite(winners[one]) & np.isfinite(winners[other])
         groups = [entry.group for entry, is_known in zip(entries, known, strict=True) if is_known]
         a, b = (nearest(winners[name][known], OUTCOMES) for name in (one, other))
         rank = dict(ranked.get(f"{one} and {other}", {}))
         rank.pop("kappa", None)  # that of winners takes its place
-        found[f"{one} and {other}"] = rank | _same_winner(a, b, groups)
-    return found
+        by_pair[f"{one} and {other}"] = rank | _same_winner(a, b, groups)
+    return by_pair
 
 
 def _same_winner(a: Levels, b: Levels, groups: list[str]) -> Figures:
@@ -177,11 +181,11 @@ def _between_two(a: Floats, b: Floats, high_a: Levels, high_b: Levels, own: list
     )
 
 
-def require(found: Figures, entries: Sequence[LabelledEntry]) -> Figures:
+def require(measured: Figures, entries: Sequence[LabelledEntry]) -> Figures:
     """`InvalidRequest` where nothing at all could be measured; it says why."""
-    if not any(any(found.get(part, {}).values()) for part in ("labels", "pairs", "between")):
+    if not any(any(measured.get(part, {}).values()) for part in ("labels", "pairs", "between")):
         raise InvalidRequest(_why_nothing(entries))
-    return found
+    return measured
 
 
 def _why_nothing(entries: Sequence[LabelledEntry]) -> str:

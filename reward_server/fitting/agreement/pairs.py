@@ -48,14 +48,16 @@ async def compared(
             try:
                 sides = transcript_of(scorer, first), transcript_of(scorer, second)
                 scenario = heard_in(vault, first.collection or "", first.scenario or "", sides[0])
-                said = await judge.compare(scenario, scenario.secrets.rubric.criteria, *sides, "offline")
+                comparison = await judge.compare(scenario, scenario.secrets.rubric.criteria, *sides, "offline")
             except JudgeFailed:
                 return entry
             finally:
                 on_done(1)
         # Where the orders disagree, some other winner was named in the second one; which, nobody needs to know.
-        swapped = said.winner if said.consistent else _OTHER[said.winner]
-        return replace(entry, winners={**entry.winners, name: said.winner}, swapped={**entry.swapped, name: swapped})
+        swapped = comparison.winner if comparison.consistent else _OTHER[comparison.winner]
+        return replace(
+            entry, winners={**entry.winners, name: comparison.winner}, swapped={**entry.swapped, name: swapped}
+        )
 
     heard = list(await asyncio.gather(*(one(entry) for entry in entries)))
     return heard, sum(name not in entry.winners for entry in heard)

@@ -25,17 +25,17 @@ _DARK = 0.6
 Bars = list[tuple[str, Mapping[str, float]]]
 
 
-def drawn(found: Figures, names: Mapping[str, str]) -> Figure:
+def drawn(measured: Figures, names: Mapping[str, str]) -> Figure:
     """The figure; `names` are those of statistics."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    bars = _bars(found, ("labels", "pairs"), names)
-    between = _bars(found, ("between",), names)
+    bars = _bars(measured, ("labels", "pairs"), names)
+    between = _bars(measured, ("between",), names)
     # A name that holds the word in between could be cut in two places.
-    is_table = len(between) > MOST_BARS and all(pair.count(BETWEEN) == 1 for pair in found["between"])
+    is_table = len(between) > MOST_BARS and all(pair.count(BETWEEN) == 1 for pair in measured["between"])
     bars = bars if is_table else bars + between
-    judges = _judges(found) if is_table else []
+    judges = _judges(measured) if is_table else []
     height = 1.2 + 0.35 * max(1, len(bars))
     below = 1.6 + 0.45 * len(judges)
     figure = Figure(figsize=(8, height + below) if is_table else (8, height), layout="constrained")
@@ -48,29 +48,32 @@ def drawn(found: Figures, names: Mapping[str, str]) -> Figure:
         _draw_bars(top, bars)
     else:
         bottom = figure.add_subplot()
-    _draw_table(bottom, found["between"], judges, names)
+    _draw_table(bottom, measured["between"], judges, names)
     return figure
 
 
-def _bars(found: Figures, keys: tuple[str, ...], names: Mapping[str, str]) -> Bars:
+def _bars(measured: Figures, keys: tuple[str, ...], names: Mapping[str, str]) -> Bars:
     return [
         (f"{name}: {names[figure]}", values)
         for key in keys
-        for name, figures in found.get(key, {}).items()
+        for name, figures in measured.get(key, {}).items()
         for figure, values in figures.items()
         if isinstance(values, dict) and not values.get("is_constant")
     ]
 
 
-def _judges(found: Figures) -> list[str]:
-    return list(dict.fromkeys(name for pair in found["between"] for name in pair.split(BETWEEN)))
+def _judges(measured: Figures) -> list[str]:
+    return list(dict.fromkeys(name for pair in measured["between"] for name in pair.split(BETWEEN)))
 
 
 def _draw_bars(axes: Axes, shown: Bars) -> None:
     """There is room for the ends of the intervals."""
     bars = shown[::-1]
     values = [figure["value"] for _, figure in bars]
-    spread = [[max(0.0, f["value"] - f["low"]) for _, f in bars], [max(0.0, f["high"] - f["value"]) for _, f in bars]]
+    spread = [
+        [max(0.0, figure["value"] - figure["low"]) for _, figure in bars],
+        [max(0.0, figure["high"] - figure["value"]) for _, figure in bars],
+    ]
     axes.barh([name for name, _ in bars], values, xerr=spread, color="#4a6fa5", ecolor="#999999", capsize=2)
     axes.axvline(0.0, color="#999999", linewidth=1)
     ends = [end for _, figure in bars for end in (figure["low"], figure["high"])]
@@ -82,7 +85,9 @@ def _draw_table(
     axes: Axes, between: Mapping[str, Mapping[str, Any]], judges: list[str], names: Mapping[str, str]
 ) -> None:
     """One statistic of each two judges, as a coloured table with its numbers; intervals are in the report."""
-    statistic = next(name for figures in between.values() for name, each in figures.items() if isinstance(each, dict))
+    statistic = next(
+        name for figures in between.values() for name, figure in figures.items() if isinstance(figure, dict)
+    )
     rows = [[float("nan")] * len(judges) for _ in judges]
     for pair, figures in between.items():
         one, other = (judges.index(name) for name in pair.split(BETWEEN))

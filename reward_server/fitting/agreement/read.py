@@ -111,10 +111,10 @@ def _side(number: int, data: Mapping[str, Any], suffix: str, reading: RowDefault
 
 
 def _said(number: int, data: Mapping[str, Any], name: str) -> dict[str, str]:
-    said = data.get(name, {})
-    if not isinstance(said, Mapping) or not all(winner in WINNERS for winner in said.values()):
+    winners = data.get(name, {})
+    if not isinstance(winners, Mapping) or not all(winner in WINNERS for winner in winners.values()):
         raise InvalidRequest(f"row {number}: {name} must say a, b or tie for each judge")
-    return {str(judge): str(winner) for judge, winner in said.items()}
+    return {str(judge): str(winner) for judge, winner in winners.items()}
 
 
 def _label(number: int, value: object, scale: tuple[float, float]) -> float | None:

@@ -37,20 +37,20 @@ def refuse_written(folder: Path) -> None:
         raise InvalidRequest(f"{taken.message}, or --force") from None
 
 
-def write(folder: Path, found: Figures) -> None:
+def write(folder: Path, measured: Figures) -> None:
     """All three files."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / JSON).write_text(json.dumps(found, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    _plot(folder / PLOT, found)
-    (folder / REPORT).write_text(markdown(found), encoding="utf-8")
+    (folder / JSON).write_text(json.dumps(measured, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    _plot(folder / PLOT, measured)
+    (folder / REPORT).write_text(markdown(measured), encoding="utf-8")
 
 
-def markdown(found: Figures) -> str:
+def markdown(measured: Figures) -> str:
     """The report; brackets are 95 % intervals, drawn by dialogue."""
     lines = [
-        f"# Agreement of {counted(len(found['judges']), 'judge')}",
+        f"# Agreement of {counted(len(measured['judges']), 'judge')}",
         "",
-        f"{counted(found['entries'], 'row')} of {counted(found['dialogues'], 'dialogue')}; "
+        f"{counted(measured['entries'], 'row')} of {counted(measured['dialogues'], 'dialogue')}; "
         "brackets are 95 % intervals over dialogues.",
         "",
     ]
@@ -59,33 +59,33 @@ def markdown(found: Figures) -> str:
         ("pairs", "With human winners", "judge"),
         ("between", "With each other", "judges"),
     ):
-        if any(found.get(key, {}).values()):
-            table = _table(head, found[key])
+        if any(measured.get(key, {}).values()):
+            table = _table(head, measured[key])
             lines += [f"## {title}", "", *table, ""]
             if any(NONE in line for line in table):
                 lines += [f"{NONE}: one of the two gives every row the same value, or there are too few rows.", ""]
-    if found.get("injection"):
+    if measured.get("injection"):
         lines += [
             "## Attacks",
             "",
             "Each text is added to every turn of the agent. Share of conversations that then score",
         ]
         lines += ["higher, of those that have a score with and without it; lost scores are counted apart.", ""]
-        lines += [*_attacks(found["injection"]), ""]
-    if found.get("noise"):
+        lines += [*_attacks(measured["injection"]), ""]
+    if measured.get("noise"):
         lines += [
             "## Noise",
             "",
             "| judge | standard deviation of two readings | its own uncertainty, mean |",
             "|---|---|---|",
         ]
-        for name, figures in found["noise"].items():
+        for name, figures in measured["noise"].items():
             cells = [f"{figures[k]:.4f}" if k in figures else "not known" for k in ("repeat_std", "mean_uncertainty")]
             lines.append(f"| {name} | {' | '.join(cells)} |")
         lines.append("")
-    if found.get("failures"):
+    if measured.get("failures"):
         lines += ["## Not scored", "", "| judge and reason | conversations |", "|---|---|"]
-        lines += [f"| {name} | {count} |" for name, count in found["failures"].items()]
+        lines += [f"| {name} | {count} |" for name, count in measured["failures"].items()]
         lines.append("")
     return "\n".join([*lines, f"![Figures]({PLOT})", ""])
 
@@ -121,5 +121,5 @@ def _attacked(figure: Mapping[str, float]) -> str:
     return f"{share}, {figure['lost']} without a score" if figure["lost"] else share
 
 
-def _plot(path: Path, found: Figures) -> None:
-    drawn(found, NAMES).savefig(path, format="png", dpi=110)
+def _plot(path: Path, measured: Figures) -> None:
+    drawn(measured, NAMES).savefig(path, format="png", dpi=110)

@@ -43,18 +43,18 @@ def seats(engine: OfflineEngine, llm_samples: int) -> list[RosterEntry]:
         RosterEntry(name, judge.version, WHOLE, _of_a_whole(judge))
         for name, judge in engine.guests.conversation_judges().items()
     ]
-    own = NO if all(each.uncertainty == NO for each in (*asked, *added)) else PER_ANSWER
+    own = NO if all(entry.uncertainty == NO for entry in (*asked, *added)) else PER_ANSWER
     rubric = RosterEntry(RUBRIC, engine.scorer.scoring_version, "the reward of a scenario's rubric", own)
     return [rubric, *exact, *asked, *added, *whole]
 
 
-def chosen(found: Sequence[RosterEntry], names: Sequence[str]) -> MeasuredJudges:
+def chosen(entries: Sequence[RosterEntry], names: Sequence[str]) -> MeasuredJudges:
     """The judges of these names.
 
     Raises:
         InvalidRequest: a name that nobody here has, or one twice.
     """
-    known = {seat.name: seat for seat in found}
+    known = {seat.name: seat for seat in entries}
     for name in names:
         if name not in known:
             hint = " (set LABS_LLM_PROVIDER and LABS_LLM_MODEL)" if name == "llm" else ""

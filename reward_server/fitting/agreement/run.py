@@ -72,10 +72,10 @@ async def of_judges(
         entries, failed = await compared(entries, scorer, vault, task.pairwise, name=PAIRWISE, on_done=on_scored)
         if failed:
             given.failures[f"{PAIRWISE}: judge_failed"] = failed
-    found = require(figures(entries, given), entries)
+    measured = require(figures(entries, given), entries)
     if sample and given.scores:
-        found |= await _under_attack(scoring, [sides[index] for index in sample], given, sample)
-    return found | {"failures": given.failures, "scoring_version": scorer.scoring_version}
+        measured |= await _under_attack(scoring, [sides[index] for index in sample], given, sample)
+    return measured | {"failures": given.failures, "scoring_version": scorer.scoring_version}
 
 
 async def _under_attack(
@@ -89,7 +89,7 @@ async def _under_attack(
     base = {name: scores[sample] for name, scores in given.scores.items()}
     return {
         "injection": {
-            name: injection(values, {attack: found.scores[name] for attack, found in after.items()})
+            name: injection(values, {attack: attacked.scores[name] for attack, attacked in after.items()})
             for name, values in base.items()
         },
         "noise": {
@@ -98,6 +98,8 @@ async def _under_attack(
     }
 
 
-def _sample(n: int, wanted: int) -> list[int]:
+def _sample(rows: int, wanted: int) -> list[int]:
     """Evenly spread places, all of them where there are few."""
-    return sorted(set(np.linspace(0, n - 1, min(n, wanted)).round().astype(int).tolist())) if wanted and n else []
+    return (
+        sorted(set(np.linspace(0, rows - 1, min(rows, wanted)).round().astype(int).tolist())) if wanted and rows else []
+    )

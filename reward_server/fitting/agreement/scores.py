@@ -109,8 +109,8 @@ class AgreementScorer:
     async def _outcomes(self, part: Sequence[ConversationSide], config: RewardConfig) -> list[Scored | Unscored]:
         """One per conversation; one that an attack made too long to be read is a failure like any other."""
         requests = [self._attempt(side, config) for side in part]
-        scored = iter(await self._scorer.score([each for each in requests if isinstance(each, ScoreRequest)]))
-        return [next(scored) if isinstance(each, ScoreRequest) else each for each in requests]
+        scored = iter(await self._scorer.score([request for request in requests if isinstance(request, ScoreRequest)]))
+        return [next(scored) if isinstance(request, ScoreRequest) else request for request in requests]
 
     def _attempt(self, side: ConversationSide, config: RewardConfig) -> ScoreRequest | Unscored:
         try:
@@ -130,12 +130,18 @@ class AgreementScorer:
             criterion.id: criterion.points
             for criterion in self._vault.open(side.collection or "", side.scenario or "").secrets.rubric.criteria
         }
-        own = [v for v in scored.verdicts if v.judge == name and v.status is not VerdictStatus.ABSTAINED]
-        most = fsum(points[v.criterion_id] for v in own if points[v.criterion_id] > 0)
+        own = [
+            verdict
+            for verdict in scored.verdicts
+            if verdict.judge == name and verdict.status is not VerdictStatus.ABSTAINED
+        ]
+        most = fsum(points[verdict.criterion_id] for verdict in own if points[verdict.criterion_id] > 0)
         if most <= 0:
             return float("nan"), float("nan")
-        earned = fsum(points[v.criterion_id] * (v.value or 0.0) for v in own) / most
-        known = [(points[v.criterion_id] / most * v.spread) ** 2 for v in own if v.spread is not None]
+        earned = fsum(points[verdict.criterion_id] * (verdict.value or 0.0) for verdict in own) / most
+        known = [
+            (points[verdict.criterion_id] / most * verdict.spread) ** 2 for verdict in own if verdict.spread is not None
+        ]
         return min(1.0, max(0.0, earned)), float(np.sqrt(fsum(known))) if known else float("nan")
 
 
@@ -146,7 +152,7 @@ def require_scenarios(sides: Sequence[ConversationSide], vault: Vault) -> None:
         if (side.collection, side.scenario) not in known:
             name = f"{side.collection}/{side.scenario}"
             told = f"conversation {number}: there is no scenario {name} here."
-            raise InvalidRequest(told + meant(name, (f"{each}/{slug}" for each, slug in known)))
+            raise InvalidRequest(told + meant(name, (f"{collection}/{slug}" for collection, slug in known)))
 
 
 def transcript_of(scorer: Scorer, side: ConversationSide) -> Transcript:

@@ -112,8 +112,10 @@ def _check(data: LabelledRows | JudgedPairs, method: Method) -> None:
     if isinstance(data, LabelledRows) and data.labels is None and method == "isotonic":
         raise InvalidRequest("The method isotonic needs a label in every row.")
     if len(data.groups) < MINIMUM[method]:
-        what = "pairs" if method == "temperature" else "rows"
-        raise InvalidRequest(f"Too little data: {method} needs {MINIMUM[method]} {what}, there are {len(data.groups)}.")
+        units = "pairs" if method == "temperature" else "rows"
+        raise InvalidRequest(
+            f"Too little data: {method} needs {MINIMUM[method]} {units}, there are {len(data.groups)}."
+        )
     sides = (data.first, data.second) if isinstance(data, JudgedPairs) else (data.rewards,)
     for side in sides:
         for name, values in side.items():
@@ -125,13 +127,13 @@ def _check(data: LabelledRows | JudgedPairs, method: Method) -> None:
         _check_labels(data.labels, "labels")
 
 
-def _check_labels(labels: Floats, what: str) -> None:
+def _check_labels(labels: Floats, column: str) -> None:
     if not np.isfinite(labels).all() or labels.min() < 0.0 or labels.max() > 1.0:
-        raise InvalidRequest(f"The {what} must be numbers between 0 and 1.")
+        raise InvalidRequest(f"The {column} must be numbers between 0 and 1.")
     kinds, counts = np.unique(labels, return_counts=True)
-    if what == "labels" and len(kinds) == 1:
+    if column == "labels" and len(kinds) == 1:
         raise InvalidRequest("All labels are the same: one class cannot be calibrated.")
-    if what == "labels" and len(kinds) == 2 and counts.min() < LEAST_OF_A_CLASS:
+    if column == "labels" and len(kinds) == 2 and counts.min() < LEAST_OF_A_CLASS:
         raise InvalidRequest(f"Too little data: there must be {LEAST_OF_A_CLASS} labels of either kind.")
 
 
@@ -151,15 +153,15 @@ def _row_map(name: str, data: LabelledRows, method: Method) -> RewardMap:
     curve = _isotonic(values, data.labels)
     if curve.y[0] == curve.y[-1]:
         raise InvalidRequest(f"The reward {name[:40]!r} does not rise with the labels: it cannot be calibrated.")
-    found = judged(data, method, name)
-    if found is None:
+    judgement = judged(data, method, name)
+    if judgement is None:
         after = _cross_fitted(data.groups, lambda rows: _isotonic(values[rows], _labels(data)[rows]).apply, values)
         return RewardMap(name=name, curve=curve, ece_after=_error(after, data.labels, data.groups))
     return RewardMap(
         name=name,
         curve=curve,
-        ece_before=_error(found.before, data.labels, data.groups),
-        ece_after=_error(found.after, data.labels, data.groups),
+        ece_before=_error(judgement.before, data.labels, data.groups),
+        ece_after=_error(judgement.after, data.labels, data.groups),
     )
 
 
@@ -217,8 +219,8 @@ def _pair_map(name: str, data: JudgedPairs) -> RewardMap:
     margins = data.first[name] - data.second[name]
     _varying(np.concatenate([margins, -margins]), name)
     curve = Logistic(pivot=_pivot(data, name), temperature=_temperature(margins, data.outcomes, name))
-    found = _judged_pairs(data, name)
-    before, after = (_error(p, data.outcomes, data.groups) for p in (found.before, found.after))
+    judgement = _judged_pairs(data, name)
+    before, after = (_error(p, data.outcomes, data.groups) for p in (judgement.before, judgement.after))
     return RewardMap(name=name, curve=curve, ece_before=before, ece_after=after)
 
 
@@ -269,16 +271,16 @@ def _combination(data: LabelledRows, method: Method, maps: Sequence[RewardMap]) 
     labels = data.labels
     if len(maps) < 2:
         raise InvalidRequest("A joint combination needs two rewards or more.")
-    curves = [each.curve for each in maps]
+    curves = [entry.curve for entry in maps]
     weights = _weights(_columns(curves, data.rewards, maps), labels)
     predicted = np.empty(len(labels))
     for held_out in folds(data.groups):
         rows = np.flatnonzero(~held_out)
-        part = LabelledRows({name: v[rows] for name, v in data.rewards.items()}, labels[rows], ())
-        refitted = [_curve(each.name, part, method) for each in maps]
-        found = _weights(_columns(refitted, part.rewards, maps), labels[rows])
-        predicted[held_out] = _columns(refitted, data.rewards, maps)[held_out] @ found
-    named = {each.name: weight for each, weight in zip(maps, weights.tolist(), strict=True)}
+        part = LabelledRows({name: values[rows] for name, values in data.rewards.items()}, labels[rows], ())
+        refitted = [_curve(entry.name, part, method) for entry in maps]
+        learned = _weights(_columns(refitted, part.rewards, maps), labels[rows])
+        predicted[held_out] = _columns(refitted, data.rewards, maps)[held_out] @ learned
+    named = {entry.name: weight for entry, weight in zip(maps, weights.tolist(), strict=True)}
     return Combination(weights=named, ece_after=_error(predicted, labels, data.groups))
 
 
@@ -290,7 +292,7 @@ def _curve(name: str, data: LabelledRows, method: Method) -> PiecewiseLinear:
 def _columns(
     curves: Sequence[PiecewiseLinear | Logistic], rewards: Mapping[str, Floats], maps: Sequence[RewardMap]
 ) -> Floats:
-    return np.stack([curve.apply(rewards[each.name]) for curve, each in zip(curves, maps, strict=True)], axis=1)
+    return np.stack([curve.apply(rewards[entry.name]) for curve, entry in zip(curves, maps, strict=True)], axis=1)
 
 
 def _weights(columns: Floats, labels: Floats) -> Floats:
@@ -329,5 +331,5 @@ def _cross_fitted(
 
 
 def _error(predicted: Floats, observed: Floats, groups: Sequence[str]) -> Error:
-    found = calibration_error(predicted, observed, groups)
-    return Error(value=round(found.value, 6), low=round(found.low, 6), high=round(found.high, 6))
+    error = calibration_error(predicted, observed, groups)
+    return Error(value=round(error.value, 6), low=round(error.low, 6), high=round(error.high, 6))

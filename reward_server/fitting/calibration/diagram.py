@@ -25,15 +25,15 @@ def draw(path: Path, calibration: Calibration, judged: Mapping[str, ReliabilityD
     figure = Figure(figsize=(8, 4 * len(maps)), layout="constrained")
     FigureCanvasAgg(figure)
     grid = figure.subplots(len(maps), 2, squeeze=False)
-    for (left, right), each in zip(grid, maps, strict=True):
-        title = f"{each.name}: {calibration.method}"
-        if each.name in judged:
-            found = judged[each.name]
-            reliability_plot(left, found.before, found.observed, "before")
-            reliability_plot(right, found.after, found.observed, "after, on rows the map has not seen")
+    for (left, right), curve in zip(grid, maps, strict=True):
+        title = f"{curve.name}: {calibration.method}"
+        if curve.name in judged:
+            judgement = judged[curve.name]
+            reliability_plot(left, judgement.before, judgement.observed, "before")
+            reliability_plot(right, judgement.after, judgement.observed, "after, on rows the map has not seen")
             left.set_title(title)
         else:
-            _map(left, calibration, each.name)
+            _map(left, calibration, curve.name)
             left.set_title(title)
             right.set_axis_off()
             right.text(0.0, 0.5, "No labels: this rescales, it does not calibrate.")
@@ -44,7 +44,7 @@ def reliability_plot(axes: Axes, predicted: Floats, observed: Floats, title: str
     """Points of equal mass: what was predicted, and how often it came true."""
     bins = equal_mass_bins(predicted, observed)
     axes.plot([0, 1], [0, 1], color="#999999", linewidth=1, linestyle="--")
-    points = [each.predicted for each in bins], [each.observed for each in bins]
+    points = [point.predicted for point in bins], [point.observed for point in bins]
     # Points at 0 and 1 lie on the frame, which would cut them in half.
     axes.plot(*points, marker="o", color="#4a6fa5", clip_on=False, zorder=3)
     axes.set(xlabel=f"predicted, {title}", ylabel="observed", xlim=(0, 1), ylim=(0, 1))

@@ -128,14 +128,14 @@ def _label(number: int, value: object, scale: tuple[float, float]) -> float:
     return label
 
 
-def _number(number: int, value: object, what: str) -> float:
+def _number(number: int, value: object, column: str) -> float:
     if isinstance(value, str):  # CSV
         try:
             value = float(value)
         except ValueError:
             value = None
     if not isinstance(value, int | float) or not isfinite(value):
-        raise InvalidRequest(f"row {number}: {what} is not a number")
+        raise InvalidRequest(f"row {number}: {column} is not a number")
     return float(value)
 
 
@@ -146,16 +146,16 @@ def _labels(path: Path | None, scale: tuple[float, float]) -> dict[tuple[str, st
     """Labels by what they are joined by and its value."""
     if path is None:
         return None
-    found: dict[tuple[str, str], float] = {}
+    labels: dict[tuple[str, str], float] = {}
     for row in read_rows(path):
         number, content = _content(row, path.name)
         name = next((name for name in _JOINED_BY if content.get(name) not in (None, "")), None)
         if name is None or "label" not in content:
             raise InvalidRequest(f"{path.name} row {number}: needs a label and one of {', '.join(_JOINED_BY)}")
-        if (name, str(content[name])) in found:
+        if (name, str(content[name])) in labels:
             raise InvalidRequest(f"{path.name} row {number}: a second label for the same {name}")
-        found[name, str(content[name])] = _label(number, content["label"], scale)
-    return found
+        labels[name, str(content[name])] = _label(number, content["label"], scale)
+    return labels
 
 
 def _results(

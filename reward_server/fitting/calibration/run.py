@@ -32,7 +32,7 @@ class SavedCalibration:
     """Of maps that know no labels, by the name of the reward."""
 
 
-def owner_of(found: CalibrationInput, given: str | None, asked_as: str = "--for") -> str:
+def owner_of(rows: CalibrationInput, given: str | None, asked_as: str = "--for") -> str:
     """The scoring version or reward model that made the rewards; `asked_as` is what the caller calls `given`.
 
     Raises:
@@ -40,9 +40,9 @@ def owner_of(found: CalibrationInput, given: str | None, asked_as: str = "--for"
     """
     if given is not None and _OWNER.fullmatch(given) is None:
         raise InvalidRequest(f"{asked_as} must be a scoring version (sv_…) or a reward model (rm_…)")
-    if found.owner is not None and given is not None and given.startswith("sv_") and given != found.owner:
-        raise InvalidRequest(f"The rows are of {found.owner}, not of {given}.")
-    owner = given or found.owner
+    if rows.owner is not None and given is not None and given.startswith("sv_") and given != rows.owner:
+        raise InvalidRequest(f"The rows are of {rows.owner}, not of {given}.")
+    owner = given or rows.owner
     if owner is None:
         raise InvalidRequest(f"The rows do not say which scoring version made them: give {asked_as} sv_… or rm_…")
     if _OWNER.fullmatch(owner) is None:
@@ -51,10 +51,10 @@ def owner_of(found: CalibrationInput, given: str | None, asked_as: str = "--for"
 
 
 def calibrate(
-    found: CalibrationInput, method: str, owner: str, created: datetime, folder: Path, *, combine: bool = False
+    rows: CalibrationInput, method: str, owner: str, created: datetime, folder: Path, *, combine: bool = False
 ) -> SavedCalibration:
     """Fit, write `<id>.json` and `<id>.png` into the folder."""
-    data = found.data.ordered()
+    data = rows.data.ordered()
     if isinstance(data, JudgedPairs):
         _check_winners(data)
     calibration = fit(data, method, owner, created, combine=combine)
@@ -68,7 +68,10 @@ def calibrate(
     draw(diagram, calibration, known)
     if isinstance(data, LabelledRows) and calibration.is_scaling:
         return SavedCalibration(
-            calibration, path, diagram, {n: rescaled(calibration, n, v) for n, v in data.rewards.items()}
+            calibration,
+            path,
+            diagram,
+            {name: rescaled(calibration, name, rewards) for name, rewards in data.rewards.items()},
         )
     return SavedCalibration(calibration, path, diagram)
 

@@ -54,19 +54,19 @@ async def answers_of(
     progress: Callable[[str, int, int], None],
 ) -> LabelledAnswers:
     """The model's answers to the questions about labelled turns and conversations; `BudgetExhausted` as `decide`."""
-    found = LabelledAnswers()
+    collected = LabelledAnswers()
     asked = [(row, labels) for row in rows if (labels := _labels(row))]
     for start in range(0, len(asked), AT_ONCE):
         part = asked[start : start + AT_ONCE]
         for answers in await asyncio.gather(*(_turn(model, cases, row, labels) for row, labels in part)):
             if isinstance(answers, str):
-                found.failures[answers] += 1
+                collected.failures[answers] += 1
             else:
-                found.given += answers
+                collected.given += answers
         progress("turns", start + len(part), len(asked))
     if talks:
-        await _verdicts(model, talks, found, lambda done: progress("conversations", done, len(talks)))
-    return found
+        await _verdicts(model, talks, collected, lambda done: progress("conversations", done, len(talks)))
+    return collected
 
 
 def _labels(row: ReaderRow) -> dict[str, frozenset[str]]:
@@ -85,32 +85,34 @@ async def _turn(
 ) -> list[LabelledAnswer] | str:
     turn = (row.turn.line, row.turn.turn)
     questions: dict[str, Typed] = {
-        name: each for name, each in questions_of(case_of(cases, row), turn).items() if each.kind in labels
+        name: question for name, question in questions_of(case_of(cases, row), turn).items() if question.kind in labels
     }
     try:
-        found = await model.decide(state_of(turn), questions, lab_id=OPERATOR)
+        probabilities = await model.decide(state_of(turn), questions, lab_id=OPERATOR)
     except LlmFailed as failed:
         return failed.kind.value
-    return list(_answers(questions, found, labels, f"{row.collection}/{row.scenario}"))
+    return list(_answers(questions, probabilities, labels, f"{row.collection}/{row.scenario}"))
 
 
 def _answers(
     questions: Mapping[str, Typed],
-    found: Mapping[str, AnswerProbabilities],
+    answered: Mapping[str, AnswerProbabilities],
     labels: Mapping[str, frozenset[str]],
     group: str,
 ) -> Iterator[LabelledAnswer]:
-    for name, each in found.items():
+    for name, answer in answered.items():
         kind = questions[name].kind
-        if labels[kind] & each.probabilities.keys():
-            yield LabelledAnswer(kind, each.probabilities, labels[kind], group)
+        if labels[kind] & answer.probabilities.keys():
+            yield LabelledAnswer(kind, answer.probabilities, labels[kind], group)
 
 
 async def _verdicts(
-    model: DecisionModel, talks: Sequence[LabelledTalk], found: LabelledAnswers, progress: Callable[[int], None]
+    model: DecisionModel, talks: Sequence[LabelledTalk], collected: LabelledAnswers, progress: Callable[[int], None]
 ) -> None:
     decided = await judged(DecisionJudge(model, NEVER), talks, progress)
-    found.failures += decided.failures
-    for each in decided.decided:
-        right = frozenset({YES if each.label else NO})
-        found.given.append(LabelledAnswer(CRITERION, {YES: each.likely, NO: 1 - each.likely}, right, each.group))
+    collected.failures += decided.failures
+    for verdict in decided.decided:
+        right = frozenset({YES if verdict.label else NO})
+        collected.given.append(
+            LabelledAnswer(CRITERION, {YES: verdict.likely, NO: 1 - verdict.likely}, right, verdict.group)
+        )

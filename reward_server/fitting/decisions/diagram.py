@@ -14,7 +14,7 @@ def draw(path: Path, fits: Sequence[KindFit]) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    measured = [(each.kind, each.before, each.after) for each in fits]
+    measured = [(fit.kind, fit.before, fit.after) for fit in fits]
     figure = Figure(figsize=(8, 4 * len(measured)), layout="constrained")
     FigureCanvasAgg(figure)
     grid = figure.subplots(len(measured), 2, squeeze=False)

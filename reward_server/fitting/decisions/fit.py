@@ -54,24 +54,24 @@ class KindFit:
 
 def fit_kinds(answers: Sequence[LabelledAnswer]) -> list[KindFit]:
     """A fit of each kind, in alphabetical order."""
-    kinds = sorted({each.kind for each in answers})
-    return [_fit(kind, [each for each in answers if each.kind == kind]) for kind in kinds]
+    kinds = sorted({answer.kind for answer in answers})
+    return [_fit(kind, [answer for answer in answers if answer.kind == kind]) for kind in kinds]
 
 
 def _fit(kind: str, answers: Sequence[LabelledAnswer]) -> KindFit:
-    n, nothing = len(answers), sum(1 for each in answers if each.right <= NULL)
-    groups = [each.group for each in answers]
+    n, nothing = len(answers), sum(1 for answer in answers if answer.right <= NULL)
+    groups = [answer.group for answer in answers]
     if n < FEWEST or min(nothing, n - nothing) < OF_EITHER:
         return KindFit(kind, None, f"needs {FEWEST} answers, {OF_EITHER} of either side; has {n}, {nothing} of no", n)
     if len(set(groups)) == 1:
         return KindFit(kind, None, "all are of one group: there must be several", n)
-    before = reliability(answers, [each.probabilities for each in answers])
+    before = reliability(answers, [answer.probabilities for answer in answers])
     mapped: list[AnswerProbabilities | None] = [None] * n
     for held_out in folds(groups):
         part = fitted([answers[i] for i in np.flatnonzero(~held_out).tolist()])
         for i in np.flatnonzero(held_out).tolist():
             mapped[i] = part.apply(AnswerProbabilities(answers[i].probabilities))
-    after = reliability(answers, [each.probabilities for each in mapped if each is not None])
+    after = reliability(answers, [outcome.probabilities for outcome in mapped if outcome is not None])
     if after.loss >= before.loss:
         return KindFit(kind, None, "not kept: no better on answers that it has not seen", n, before, after)
     return KindFit(kind, fitted(answers), "kept", n, before, after)
@@ -81,14 +81,14 @@ def fitted(answers: Sequence[LabelledAnswer]) -> KindMap:
     """The map with the least mean log loss, held to the identity by `FIRM`."""
     from scipy.optimize import minimize
 
-    widest = max(len(each.probabilities) for each in answers)
+    widest = max(len(answer.probabilities) for answer in answers)
     logs, nothing, right = (np.zeros((len(answers), widest)) for _ in range(3))
     logs[:] = -np.inf
-    for row, each in enumerate(answers):
-        for column, (label, p) in enumerate(each.probabilities.items()):
+    for row, answer in enumerate(answers):
+        for column, (label, p) in enumerate(answer.probabilities.items()):
             logs[row, column] = math.log(max(p, LEAST))
             nothing[row, column] = label in NULL
-            right[row, column] = label in each.right
+            right[row, column] = label in answer.right
 
     def cost(given: Floats) -> float:
         scores = np.exp(given[0]) * logs + given[1] * nothing
@@ -97,8 +97,8 @@ def fitted(answers: Sequence[LabelledAnswer]) -> KindMap:
         loss = -np.log(np.maximum(likely, LEAST)).mean()
         return float(loss + FIRM * (given[0] ** 2 + (given[1] / 4) ** 2))
 
-    found = minimize(cost, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-7})
-    return KindMap(slope=round(math.exp(float(found.x[0])), 6), bias=round(float(found.x[1]), 6), n=len(answers))
+    best = minimize(cost, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-7})
+    return KindMap(slope=round(math.exp(float(best.x[0])), 6), bias=round(float(best.x[1]), 6), n=len(answers))
 
 
 def _loss(answer: LabelledAnswer, probabilities: Mapping[str, float]) -> float:
@@ -116,5 +116,5 @@ def reliability(answers: Sequence[LabelledAnswer], given: Sequence[Mapping[str, 
         right.append(best in answer.right)
         losses.append(_loss(answer, probabilities))
     p, y = np.array(predicted), np.array(observed)
-    error = calibration_error(p, y, [each.group for each in answers])
+    error = calibration_error(p, y, [answer.group for answer in answers])
     return Reliability(p, y, float(np.mean(right)), float(np.mean(losses)), error)

@@ -20,6 +20,7 @@ from reward_server.errors import LabsError, in_a_line
 ERRANDS = {
     "train_reward_model": "reward_server.fitting.process.train_reward_model",
     "calibrate": "reward_server.fitting.process.calibrate",
+    "measure_agreement": "reward_server.fitting.process.measure_agreement",
     "check_scenarios": "reward_server.exam.errand",
 }
 LOWER = 5
@@ -49,9 +50,9 @@ class ProgressReporter:
             tell(self._out, {"stage": stage, "progress": round(self._reached, 4)})
 
 
-def tell(out: BinaryIO, said: dict[str, Any]) -> None:
+def tell(out: BinaryIO, event: dict[str, Any]) -> None:
     """One line."""
-    out.write(json.dumps(said).encode() + b"\n")
+    out.write(json.dumps(event).encode() + b"\n")
     out.flush()
 
 

@@ -19,15 +19,15 @@ def do(order: dict[str, Any], report: Callable[[str, int, int], None]) -> dict[s
     """The order has `rows`, `calibrations` (where it goes), `created` and `options`."""
     options = CalibrationOptions.model_validate(order["options"])
     report("reading", 0, 1)
-    found = read(Path(order["rows"]), scale=options.scale)
+    rows = read(Path(order["rows"]), scale=options.scale)
     report("fitting", 0, 1)
     kept = calibrate(
-        found,
+        rows,
         options.method,
-        owner_of(found, options.belongs_to, asked_as="`belongs_to`"),
+        owner_of(rows, options.belongs_to, asked_as="`belongs_to`"),
         datetime.fromisoformat(order["created"]),
         Path(order["calibrations"]),
         combine=options.combine,
     )
     shown = calibration_summary(kept.calibration)
-    return {"calibration_id": shown.pop("id"), **shown, "left_out": found.left_out}
+    return {"calibration_id": shown.pop("id"), **shown, "left_out": rows.left_out}

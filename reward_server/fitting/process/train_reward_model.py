@@ -39,10 +39,10 @@ def do(order: dict[str, Any], report: Callable[[str, int, int], None]) -> dict[s
     `created` and `options`.
     """
     out = Path(order["place"]) / "model"
-    found = _finished(out)
-    if found is None:
-        found = _trained(order, out, report)
-    kept = Registry(Path(order["models"])).add(found)
+    trained = _finished(out)
+    if trained is None:
+        trained = _trained(order, out, report)
+    kept = Registry(Path(order["models"])).add(trained)
     why = unfit(kept.card)
     return {
         "reward_model_id": kept.id,

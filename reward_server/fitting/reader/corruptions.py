@@ -187,14 +187,14 @@ class Corruptor:
 
 def _followers(texts: Sequence[Sequence[str]]) -> dict[str, list[str]]:
     """By a word, and by two, the words that follow; "" is the beginning and the end."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
+    followers: defaultdict[str, list[str]] = defaultdict(list)
     for words in texts:
         around = ["", *words, ""]
         for first, second in itertools.pairwise(around):
-            found[first].append(second)
+            followers[first].append(second)
         for first, second, third in zip(around[1:], around[2:], around[3:], strict=False):
-            found[f"{first} {second}"].append(third)
-    return dict(found)
+            followers[f"{first} {second}"].append(third)
+    return dict(followers)
 
 
 def _dangling(sources: Iterable[Sequence[Sequence[str]]]) -> frozenset[str]:

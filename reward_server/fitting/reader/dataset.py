@@ -83,7 +83,7 @@ def packaged_acts() -> list[ActRow]:
     """The sentences labelled with acts."""
     folder = files("personas.reading") / "data"
     rows = []
-    for file in sorted(folder.iterdir(), key=lambda each: each.name):
+    for file in sorted(folder.iterdir(), key=lambda path: path.name):
         if file.name.endswith(".jsonl"):
             for line in file.read_text(encoding="utf-8").splitlines():
                 row = json.loads(line)
@@ -92,7 +92,7 @@ def packaged_acts() -> list[ActRow]:
     return rows
 
 
-def borrowed(library: Library, rows: Sequence[ReaderRow], seed: int, each: int = BORROWED) -> Iterator[ReaderRow]:
+def borrowed(library: Library, rows: Sequence[ReaderRow], seed: int, most: int = BORROWED) -> Iterator[ReaderRow]:
     """Questions of other scenarios as foreign ones: of other collections any, of the same one those about nothing here.
 
     A case of the same collection holds nothing about a question if its topic is a shared one that the case lacks. Cases
@@ -111,7 +111,7 @@ def borrowed(library: Library, rows: Sequence[ReaderRow], seed: int, each: int =
             and all((topic := shared[row.key].get(name)) and topic not in held for name in row.turn.asks)
         ]
         far = [row for row in asking if row.collection != key[0]]
-        for row in (*draw.sample(near, min(len(near), each)), *draw.sample(far, min(len(far), each))):
+        for row in (*draw.sample(near, min(len(near), most)), *draw.sample(far, min(len(far), most))):
             yield ReaderRow(*key, replace(row.turn, asks=(), commits=(), kind="foreign"))
 
 

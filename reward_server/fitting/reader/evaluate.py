@@ -94,7 +94,7 @@ MEASURES = (
 
 def predict(cases: Cases, reader: Reader, rows: Sequence[ReaderRow]) -> list[TurnPrediction]:
     """One prediction per row, in order; blocking."""
-    found: dict[int, TurnPrediction] = {}
+    predictions: dict[int, TurnPrediction] = {}
     by_case: dict[tuple[str, str], list[int]] = {}
     for number, row in enumerate(rows):
         by_case.setdefault(row.key, []).append(number)
@@ -104,8 +104,8 @@ def predict(cases: Cases, reader: Reader, rows: Sequence[ReaderRow]) -> list[Tur
             part = numbers[start : start + AT_ONCE]
             turns = [(rows[number].turn.line, rows[number].turn.turn) for number in part]
             for number, reading in zip(part, reader.read(case, turns), strict=True):
-                found[number] = prediction_of(case, rows[number], reading)
-    return [found[number] for number in range(len(rows))]
+                predictions[number] = prediction_of(case, rows[number], reading)
+    return [predictions[number] for number in range(len(rows))]
 
 
 def predicted_unseen(raw: bytes, rows: Sequence[ReaderRow], scenarios: Path | None = None) -> list[TurnPrediction]:
@@ -137,47 +137,47 @@ def measured(predictions: Iterable[TurnPrediction]) -> dict[str, Share]:
     """The share of each measure, by name."""
     hits: Counter[str] = Counter()
     of: Counter[str] = Counter()
-    for each in predictions:
-        for name, hit, count in _counts(each, each.row.turn):
+    for prediction in predictions:
+        for name, hit, count in _counts(prediction, prediction.row.turn):
             hits[name] += hit
             of[name] += count
     return {name: Share(hits[name], of[name]) for name in MEASURES}
 
 
-def _counts(found: TurnPrediction, turn: LabelledTurn) -> Iterable[tuple[str, int, int]]:
-    right = set(found.asks) & set(turn.asks)
-    yield "off topic, wrongly", int(found.off_topic and turn.kind not in ("foreign", "social")), 1
+def _counts(prediction: TurnPrediction, turn: LabelledTurn) -> Iterable[tuple[str, int, int]]:
+    right = set(prediction.asks) & set(turn.asks)
+    yield "off topic, wrongly", int(prediction.off_topic and turn.kind not in ("foreign", "social")), 1
     if turn.kind == "specific":
         yield "specific understood", int(bool(right)), 1
-        yield "specific wrong", int(bool(found.asks) and not right), 1
+        yield "specific wrong", int(bool(prediction.asks) and not right), 1
     elif turn.kind == "double":
         yield "double, per fact", len(right), len(turn.asks)
     elif turn.kind == "open":
         # Where everything apt was said before, going on with the story is as good as saying it again.
-        if not (turn.asks and found.told.issuperset(turn.asks)):
+        if not (turn.asks and prediction.told.issuperset(turn.asks)):
             yield "open apt", int(bool(right)), 1
     elif turn.kind == "foreign":
-        yield "foreign opened", int(bool(found.asks)), 1
+        yield "foreign opened", int(bool(prediction.asks)), 1
     elif turn.kind in ("social", "summary"):
-        yield "social or summary opened", int(bool(found.asks)), 1
+        yield "social or summary opened", int(bool(prediction.asks)), 1
     elif turn.kind == "near_commit":
-        yield "near miss taken for it", int(bool(set(found.commits) - set(turn.commits))), 1
+        yield "near miss taken for it", int(bool(set(prediction.commits) - set(turn.commits))), 1
     if turn.kind == "commit":
-        yield "commitment heard", int(set(turn.commits) <= set(found.commits)), 1
+        yield "commitment heard", int(set(turn.commits) <= set(prediction.commits)), 1
 
 
 GOOD = frozenset({"specific understood", "double, per fact", "open apt", "commitment heard"})
 """The measures of which more is better; of the others less is."""
 
 
-def is_right(found: TurnPrediction) -> bool:
+def is_right(prediction: TurnPrediction) -> bool:
     """True if all that the turn says was understood, and nothing that it does not say."""
-    return all(hit == (of if name in GOOD else 0) for name, hit, of in _counts(found, found.row.turn))
+    return all(hit == (of if name in GOOD else 0) for name, hit, of in _counts(prediction, prediction.row.turn))
 
 
 def by_collection(predictions: Sequence[TurnPrediction]) -> Mapping[str, dict[str, Share]]:
     """The measures of each collection, and of all under `all`."""
-    names = sorted({each.row.collection for each in predictions})
+    names = sorted({prediction.row.collection for prediction in predictions})
     parts = {name: measured(p for p in predictions if p.row.collection == name) for name in names}
     return {**parts, "all": measured(predictions)}
 

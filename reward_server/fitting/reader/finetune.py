@@ -166,19 +166,19 @@ def _loss(  # noqa: PLR0917 (one step's whole material)
         anchors.add(draw, 1, number, topic.answers or topic.says, answers)
     for number, commitment in enumerate(case.commitments):
         anchors.add(draw, 2, number, commitment.examples, PROMISES)
-    said = [(turn, each) for turn, row in enumerate(rows) for each in sentences(row.turn.turn)]
-    texts = [after_line(rows[turn].turn.line, each) for turn, each in said]
+    spoken_sentences = [(turn, sentence) for turn, row in enumerate(rows) for sentence in sentences(row.turn.turn)]
+    texts = [after_line(rows[turn].turn.line, sentence) for turn, sentence in spoken_sentences]
     vectors = tuner([*anchors.texts, *texts, *(row.text for row in acts)])
     authored, spoken, labelled = vectors.split([len(anchors.texts), len(texts), len(acts)])
     cosines = spoken @ authored.T
-    itself = torch.tensor([[anchor == each for anchor in anchors.texts] for _, each in said])
+    itself = torch.tensor([[anchor == text for anchor in anchors.texts] for _, text in spoken_sentences])
     cosines = cosines.masked_fill(itself, -1.0)
-    turn_of = torch.tensor([turn for turn, _ in said])
+    turn_of = torch.tensor([turn for turn, _ in spoken_sentences])
 
     def best(kind: int, size: int) -> Tensor:
-        of_kind = torch.tensor([each == kind for each in anchors.kinds])
-        owners = torch.tensor(anchors.owners)[of_kind].expand(len(said), -1)
-        empty = torch.full((len(said), size), -1.0)
+        of_kind = torch.tensor([anchor_kind == kind for anchor_kind in anchors.kinds])
+        owners = torch.tensor(anchors.owners)[of_kind].expand(len(spoken_sentences), -1)
+        empty = torch.full((len(spoken_sentences), size), -1.0)
         return empty.scatter_reduce(1, owners, cosines[:, of_kind], "amax", include_self=False)
 
     def by_turn(logits: Tensor) -> Tensor:
@@ -197,7 +197,7 @@ def _loss(  # noqa: PLR0917 (one step's whole material)
         made = torch.tensor([[float(c.id in row.turn.commits) for c in case.commitments] for row in rows])
         loss = loss + 1.5 * _among(by_turn(promises), made, torch.ones(len(rows)))
     loss = loss + _act_loss(losses, labelled, acts)
-    return loss + _stance_loss(losses, spoken, rows, said)
+    return loss + _stance_loss(losses, spoken, rows, spoken_sentences)
 
 
 def _among(logits: Tensor, wanted: Tensor, weight: Tensor) -> Tensor:
@@ -218,11 +218,11 @@ def _act_loss(losses: _Losses, vectors: Tensor, rows: Sequence[ActRow]) -> Tenso
 
 
 def _stance_loss(
-    losses: _Losses, vectors: Tensor, rows: Sequence[ReaderRow], said: Sequence[tuple[int, str]]
+    losses: _Losses, vectors: Tensor, rows: Sequence[ReaderRow], spoken_sentences: Sequence[tuple[int, str]]
 ) -> Tensor:
     """The stance of sentences whose turn tells it: of near misses of one sentence, and of those that commit."""
     known: list[tuple[int, int]] = []
-    for number, (turn, sentence) in enumerate(said):
+    for number, (turn, sentence) in enumerate(spoken_sentences):
         row = rows[turn].turn
         if row.kind == "near_commit" and row.stance and len(sentences(row.turn)) == 1:
             known.append((number, STANCES.index(Stance(row.stance))))
@@ -230,5 +230,5 @@ def _stance_loss(
             known.append((number, STANCES.index(Stance.ASSERTED)))
     if not known:
         return torch.zeros(())
-    numbers, stances = (torch.tensor(each) for each in zip(*known, strict=True))
+    numbers, stances = (torch.tensor(column) for column in zip(*known, strict=True))
     return 0.3 * F.cross_entropy(losses.stances(vectors[numbers]), stances)

@@ -103,7 +103,7 @@ def train_fluency(
         raise ValueError("there are no sentences to learn from")
     torch.manual_seed(seed)
     net = FluencyNet(checkpoint).train()
-    optimizer = AdamW([each for each in net.parameters() if each.requires_grad], weight_decay=0.01)
+    optimizer = AdamW([parameter for parameter in net.parameters() if parameter.requires_grad], weight_decay=0.01)
     schedule = OneCycleLR(optimizer, RATE, total_steps=steps, pct_start=max(0.05, 2 / steps))
     examples = _examples(sources, random.Random(seed))  # noqa: S311 (samples, no secrets)
     for number, batch in enumerate(_batches(examples, steps), 1):
@@ -131,19 +131,19 @@ def _examples(sources: Mapping[str, Sequence[str]], draw: random.Random) -> Iter
 
 def _batches(examples: Iterator[_Example], steps: int) -> Iterator[list[_Example]]:
     for start in range(0, steps, SORTED):
-        drawn = sorted((next(examples) for _ in range(BATCH * SORTED)), key=lambda each: len(each.text))
+        drawn = sorted((next(examples) for _ in range(BATCH * SORTED)), key=lambda example: len(example.text))
         for number in range(min(SORTED, steps - start)):
             yield drawn[number * BATCH : (number + 1) * BATCH]
 
 
 def _loss(net: FluencyNet, batch: Sequence[_Example], *, believing: bool) -> Tensor:
-    encoded = [net.tokenizer.encode(each.text) for each in batch]
-    lengths = [len(each.ids) for each in encoded]
+    encoded = [net.tokenizer.encode(example.text) for example in batch]
+    lengths = [len(encoding.ids) for encoding in encoded]
     width = max(lengths)
-    ids = torch.tensor([[*each.ids, *[0] * (width - len(each.ids))] for each in encoded])
-    labels = torch.tensor([float(each.broken) for each in batch])
+    ids = torch.tensor([[*encoding.ids, *[0] * (width - len(encoding.ids))] for encoding in encoded])
+    labels = torch.tensor([float(example.broken) for example in batch])
     sentence, token = net(ids, lengths)
-    each = F.binary_cross_entropy_with_logits(sentence, labels, reduction="none")
+    losses = F.binary_cross_entropy_with_logits(sentence, labels, reduction="none")
     counts = torch.ones_like(labels) if believing else 1 - labels * (sentence.detach().sigmoid() < DOUBTED).float()
     at, known = torch.zeros(ids.shape), torch.zeros(ids.shape)
     for row, example in enumerate(batch):
@@ -153,17 +153,17 @@ def _loss(net: FluencyNet, batch: Sequence[_Example], *, believing: bool) -> Ten
                 known[row, place] = float(end > start)
                 at[row, place] = float(any(start < last and end > first for first, last in spans))
     seams = F.binary_cross_entropy_with_logits(token, at, reduction="none", pos_weight=torch.tensor(SEAM_ODDS))
-    return (each * counts).sum() / counts.sum() + SEAM_WEIGHT * (seams * known).sum() / known.sum()
+    return (losses * counts).sum() / counts.sum() + SEAM_WEIGHT * (seams * known).sum() / known.sum()
 
 
 def _spans(text: str, words: Sequence[int]) -> list[tuple[int, int]]:
     """The places where words given by number begin and end."""
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     start = 0
     for word in text.split(" "):
-        found.append((start, start + len(word)))
+        spans.append((start, start + len(word)))
         start += len(word) + 1
-    return [found[number] for number in words if number < len(found)]
+    return [spans[number] for number in words if number < len(spans)]
 
 
 def _tensors(net: FluencyNet) -> dict[str, Tensor]:

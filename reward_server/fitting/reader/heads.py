@@ -75,8 +75,8 @@ def fit_bags(bags: Sequence[Bag], name: str, *, epochs: int, width: int = 32, se
         place[wanted] = torch.arange(len(wanted))
         logits = net(x[own]).squeeze(-1)
         largest = logits.new_full((len(wanted),), -torch.inf).scatter_reduce(0, place[target_of[own]], logits, "amax")
-        each = F.binary_cross_entropy_with_logits(largest, labels[wanted], reduction="none")
-        return (each * weights[wanted]).sum() / len(chosen)
+        losses = F.binary_cross_entropy_with_logits(largest, labels[wanted], reduction="none")
+        return (losses * weights[wanted]).sum() / len(chosen)
 
     def build() -> HeadNet:
         return HeadNet(rows.shape[1], 1, width, dropout=0.1)
@@ -99,7 +99,7 @@ def fit_acts(
     rows = np.concatenate(list(vectors))
     mean, scale = _standard(rows)
     x = torch.from_numpy((rows - mean) / scale).float()
-    counts = torch.tensor([len(each) for each in vectors])
+    counts = torch.tensor([len(rows) for rows in vectors])
     starts = _starts(counts)
     known = torch.tensor([[float(act in bag.does or act in bag.lacks) for act in ACTS] for bag in bags])
     acts = torch.tensor([[float(act in bag.does) for act in ACTS] for bag in bags])
@@ -161,9 +161,9 @@ def _trained(build: Callable[[], HeadNet], loss: Loss, size: int, epochs: int, s
 
 
 def _tensors(name: str, nets: Sequence[HeadNet], mean: Matrix, scale: Matrix) -> dict[str, Tensor]:
-    found = {f"{name}.mean": torch.from_numpy(mean), f"{name}.scale": torch.from_numpy(scale)}
+    tensors = {f"{name}.mean": torch.from_numpy(mean), f"{name}.scale": torch.from_numpy(scale)}
     for number in range(len(nets[0].layers)):
         layers = [cast(nn.Linear, net.layers[number]) for net in nets]
-        found[f"{name}.weight.{number}"] = torch.stack([layer.weight.detach() for layer in layers]).contiguous()
-        found[f"{name}.bias.{number}"] = torch.stack([layer.bias.detach() for layer in layers]).contiguous()
-    return found
+        tensors[f"{name}.weight.{number}"] = torch.stack([layer.weight.detach() for layer in layers]).contiguous()
+        tensors[f"{name}.bias.{number}"] = torch.stack([layer.bias.detach() for layer in layers]).contiguous()
+    return tensors

@@ -76,21 +76,21 @@ def fit_own(reader: LocalReader, rows: Sequence[ReaderRow], cases: Cases, report
     if len(rows) < LEAST:
         raise ValueError(f"{len(rows)} labelled turns: at least {LEAST} are needed; write more")
     read = _read_in_folds(reader, rows, cases, report)
-    apart = {fold: _fitted(reader, [each for each in read if each.fold != fold]) for fold in range(FOLDS)}
-    before = tuple(prediction_of(each.case, each.row, each.reading) for each in read)
-    after = tuple(prediction_of(each.case, each.row, calibrated(each.reading, apart[each.fold])) for each in read)
+    apart = {fold: _fitted(reader, [turn for turn in read if turn.fold != fold]) for fold in range(FOLDS)}
+    before = tuple(prediction_of(turn.case, turn.row, turn.reading) for turn in read)
+    after = tuple(prediction_of(turn.case, turn.row, calibrated(turn.reading, apart[turn.fold])) for turn in read)
     return OwnFit(_fitted(reader, read), len(rows), before, after)
 
 
 def gain_of(predictions: Iterable[TurnPrediction]) -> int:
     """Facts and commitments rightly understood, less those that were not meant."""
     gained = 0
-    for each in predictions:
-        turn = each.row.turn
-        right = set(each.asks) & set(turn.asks)
+    for prediction in predictions:
+        turn = prediction.row.turn
+        right = set(prediction.asks) & set(turn.asks)
         gained += len(right) if turn.kind in ("specific", "double") else bool(right)
-        gained -= bool(each.asks) and not right
-        made = set(each.commits)
+        gained -= bool(prediction.asks) and not right
+        made = set(prediction.commits)
         gained += len(made & set(turn.commits)) - len(made - set(turn.commits))
     return gained
 
@@ -149,20 +149,20 @@ def _fitted(reader: LocalReader, read: Iterable[ReadTurn]) -> ReaderCalibration:
     """The maps of what the reader names: what it is sure to be absent stays so."""
     topics: list[tuple[float, bool]] = []
     commitments: list[tuple[float, bool]] = []
-    for each in read:
-        turn, sentences = each.row.turn, each.reading.sentences
+    for read_turn in read:
+        turn, sentences = read_turn.row.turn, read_turn.reading.sentences
         if turn.kind != "open":  # of an invitation any of several would be apt
-            asked = _largest(candidate for said in sentences for candidate in said.topics)
+            asked = _largest(candidate for sentence in sentences for candidate in sentence.topics)
             topics += [(likely, name in turn.asks) for name, likely in asked.items()]
-        made = _largest(candidate for said in sentences for candidate in said.commitments)
+        made = _largest(candidate for sentence in sentences for candidate in sentence.commitments)
         commitments += [(likely, name in turn.commits) for name, likely in made.items()]
     return ReaderCalibration(reader.digest, platt(topics), platt(commitments))
 
 
 def _largest(candidates: Iterable[ReadCandidate]) -> Mapping[str, float]:
     largest: dict[str, float] = {}
-    for each in candidates:
-        largest[each.id] = max(largest.get(each.id, 0.0), each.confidence)
+    for candidate in candidates:
+        largest[candidate.id] = max(largest.get(candidate.id, 0.0), candidate.confidence)
     return largest
 
 
@@ -174,7 +174,7 @@ def platt(observed: Sequence[tuple[float, bool]]) -> PlattScaling:
     """
     if not observed:
         return PlattScaling()
-    p = np.clip(np.array([each for each, _ in observed]), LOWEST, 1 - LOWEST)
+    p = np.clip(np.array([likely for likely, _ in observed]), LOWEST, 1 - LOWEST)
     odds, labels = np.log(p / (1 - p)), np.array([label for _, label in observed], dtype=np.float64)
     inputs = np.stack([odds, np.ones_like(odds)], axis=1)
     prior, start = np.array([PRIOR_SCALE, PRIOR_SHIFT]), np.array([1.0, 0.0])

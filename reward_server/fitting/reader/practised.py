@@ -32,11 +32,11 @@ def practised(reader: Reader, cases: Iterable[PracticeCase]) -> Parts:
     rows = [ReaderRow(*case.key, turn) for case in chosen for turn in case.turns]
     follows = {(row.key, row.turn.number) for row in rows if row.turn.line}
     opened = after_opening(compiled, rows)
-    found = predict(compiled, reader, [row for row in opened if row.turn.kind != BACKGROUND_KIND])
+    predictions = predict(compiled, reader, [row for row in opened if row.turn.kind != BACKGROUND_KIND])
     asides = [(row, _recalls(compiled[row.key], row, reader)) for row in opened if row.turn.kind == BACKGROUND_KIND]
 
     def of(domains: frozenset[str]) -> dict[str, Share]:
-        own = [each for each in found if each.row.collection in domains]
+        own = [prediction for prediction in predictions if prediction.row.collection in domains]
         used = Counter(hit for row, hit in asides if row.collection in domains)
         return {
             **_asked(own, follows),
@@ -48,11 +48,11 @@ def practised(reader: Reader, cases: Iterable[PracticeCase]) -> Parts:
     return {**{name: of(frozenset({name})) for name in names}, ALL: of(frozenset(names))}
 
 
-def _asked(found: Sequence[TurnPrediction], follows: set[tuple[tuple[str, str], int]]) -> dict[str, Share]:
-    shares = measured(found)
+def _asked(predictions: Sequence[TurnPrediction], follows: set[tuple[tuple[str, str], int]]) -> dict[str, Share]:
+    shares = measured(predictions)
     names = ("specific understood", "specific wrong", "double, per fact", "open apt", "foreign opened")
     rest = ("social or summary opened", "off topic, wrongly")
-    behind = [each for each in found if (each.row.key, each.row.turn.number) in follows]
+    behind = [prediction for prediction in predictions if (prediction.row.key, prediction.row.turn.number) in follows]
     follow = measured(behind)["specific understood"]
     return {
         **{name: shares[name] for name in names},
@@ -61,32 +61,34 @@ def _asked(found: Sequence[TurnPrediction], follows: set[tuple[tuple[str, str], 
     }
 
 
-def _committed(found: Iterable[TurnPrediction], costs: Mapping[tuple[str, str], frozenset[str]]) -> dict[str, Share]:
+def _committed(
+    predictions: Iterable[TurnPrediction], costs: Mapping[tuple[str, str], frozenset[str]]
+) -> dict[str, Share]:
     """Breaches and credit, said and nearly said."""
     hits: Counter[str] = Counter()
     of: Counter[str] = Counter()
-    for each in found:
-        for name, hit in _outcomes(each, costs[each.row.key]):
+    for prediction in predictions:
+        for name, hit in _outcomes(prediction, costs[prediction.row.key]):
             hits[name] += hit
             of[name] += 1
     names = ("breach fires", "near breach fires", "other turn fires a breach", "credit heard", "near credit taken")
     return {name: Share(hits[name], of[name]) for name in names}
 
 
-def _outcomes(found: TurnPrediction, costs: frozenset[str]) -> Iterator[tuple[str, bool]]:
-    turn = found.row.turn
+def _outcomes(prediction: TurnPrediction, costs: frozenset[str]) -> Iterator[tuple[str, bool]]:
+    turn = prediction.row.turn
     for name in turn.commits:
         breach = name in costs
-        yield ("breach fires", name in found.binding) if breach else ("credit heard", name in found.commits)
+        yield ("breach fires", name in prediction.binding) if breach else ("credit heard", name in prediction.commits)
     if turn.near is not None:
         breach = turn.near in costs
         yield (
-            ("near breach fires", turn.near in found.binding)
+            ("near breach fires", turn.near in prediction.binding)
             if breach
-            else ("near credit taken", turn.near in found.commits)
+            else ("near credit taken", turn.near in prediction.commits)
         )
     if turn.kind != "near_commit":
-        yield "other turn fires a breach", bool((found.binding & costs) - set(turn.commits))
+        yield "other turn fires a breach", bool((prediction.binding & costs) - set(turn.commits))
 
 
 def _recalls(case: CompiledCase, row: ReaderRow, reader: Reader) -> bool:
@@ -94,9 +96,9 @@ def _recalls(case: CompiledCase, row: ReaderRow, reader: Reader) -> bool:
     line, text = row.turn.line, row.turn.turn
     state = PersonaState(said=dict.fromkeys(case.volunteered_in(line), 0))
     hearing = hear(case, state, AgentTurn(text), reader.read(case, [(line, text)])[0])
-    said = may_recall(hearing)
-    aside = aside_of(case, state, hearing, said, reader.beside(case, line, said))
-    used = {*(each.id for each in aside.recalled), *(each.id for each in aside.nearest.values())}
+    recallable = may_recall(hearing)
+    aside = aside_of(case, state, hearing, recallable, reader.beside(case, line, recallable))
+    used = {*(entry.id for entry in aside.recalled), *(entry.id for entry in aside.nearest.values())}
     return bool(used & set(row.turn.asks))
 
 

@@ -77,7 +77,9 @@ class SecondNet(nn.Module):
     @torch.no_grad()
     def keep(self, segments: Iterable[Segment]) -> None:
         """Compute the lower layers of segments once."""
-        fresh = sorted({each for each in segments if each not in self._kept}, key=lambda each: len(each[1]))
+        fresh = sorted(
+            {segment for segment in segments if segment not in self._kept}, key=lambda segment: len(segment[1])
+        )
         for first in range(0, len(fresh), AT_ONCE):
             some = fresh[first : first + AT_ONCE]
             lengths = [len(ids) for _, ids in some]
@@ -86,8 +88,8 @@ class SecondNet(nn.Module):
             with torch.autocast("cpu", dtype=torch.bfloat16):
                 for block in self._lower:
                     hidden = block(hidden, mask)
-            for each, states, length in zip(some, hidden, lengths, strict=True):
-                self._kept[each] = states[:length].to(torch.float16)
+            for segment, states, length in zip(some, hidden, lengths, strict=True):
+                self._kept[segment] = states[:length].to(torch.float16)
 
     def _embedded(self, segments: Sequence[Segment], length: int) -> Tensor:
         ids = torch.tensor([[*ids, *[0] * (length - len(ids))] for _, ids in segments])
@@ -100,22 +102,24 @@ class SecondNet(nn.Module):
 
     def forward(self, pairs: Sequence[Pair]) -> Tensor:
         """Shape (pairs,)."""
-        joined = [torch.cat([self._kept[each.what], self._kept[each.said]]) for each in pairs]
-        lengths = [len(each) for each in joined]
+        joined = [torch.cat([self._kept[pair.what], self._kept[pair.said]]) for pair in pairs]
+        lengths = [len(states) for states in joined]
         hidden = nn.utils.rnn.pad_sequence(joined, batch_first=True).float()
         mask = mask_of(lengths, max(lengths))
         with torch.autocast("cpu", dtype=torch.bfloat16):
             for block in self.upper:
                 hidden = block(hidden, mask)
-        whats = [len(each.what[1]) for each in pairs]
-        starts = [what + each.start for what, each in zip(whats, pairs, strict=True)]
-        what = _means(hidden.float(), [0] * len(pairs), whats)
-        return log_odds(what, _means(hidden.float(), starts, lengths), self._head(), DROPOUT if self.training else 0.0)
+        whats = [len(pair.what[1]) for pair in pairs]
+        starts = [length + pair.start for length, pair in zip(whats, pairs, strict=True)]
+        meaning = _means(hidden.float(), [0] * len(pairs), whats)
+        return log_odds(
+            meaning, _means(hidden.float(), starts, lengths), self._head(), DROPOUT if self.training else 0.0
+        )
 
     def _head(self) -> dict[str, Tensor]:
         linear = {"hidden": self.hidden, "out": self.out}
-        found = {f"{name}.{key}": value for name, each in linear.items() for key, value in each.named_parameters()}
-        return {**found, "scale": self.scale}
+        weights = {f"{name}.{key}": value for name, layer in linear.items() for key, value in layer.named_parameters()}
+        return {**weights, "scale": self.scale}
 
     def tensors(self) -> dict[str, Tensor]:
         """What the artefact holds, before it is packed."""
@@ -219,17 +223,19 @@ def _nearest(
     encoder: MiniLmEncoder, cases: Mapping[tuple[str, str], CompiledCase], rows: Sequence[ReaderRow]
 ) -> dict[int, list[str]]:
     """Per row the commitments of its case, the most alike first."""
-    found: dict[int, list[str]] = {}
+    nearest: dict[int, list[str]] = {}
     by_case: dict[tuple[str, str], list[ReaderRow]] = {}
     for row in rows:
         by_case.setdefault(row.key, []).append(row)
     for key, own in by_case.items():
-        commitments = [each for each in cases[key].commitments if each.examples]
-        said = encoder.encode([row.turn.turn for row in own])
-        alike = [(said @ encoder.encode(list(each.examples)).T).max(axis=1) for each in commitments]
+        commitments = [commitment for commitment in cases[key].commitments if commitment.examples]
+        turns = encoder.encode([row.turn.turn for row in own])
+        alike = [(turns @ encoder.encode(list(commitment.examples)).T).max(axis=1) for commitment in commitments]
         order = np.argsort(-np.stack(alike, axis=1), axis=1) if commitments else np.zeros((len(own), 0), np.intp)
-        found |= {id(row): [commitments[place].id for place in places] for row, places in zip(own, order, strict=True)}
-    return found
+        nearest |= {
+            id(row): [commitments[place].id for place in places] for row, places in zip(own, order, strict=True)
+        }
+    return nearest
 
 
 def _pairs(
@@ -247,16 +253,16 @@ def _pairs(
         chosen += [(name, False, 1.0) for name in draw.sample(others[1:], min(1, len(others[1:])))]
     elif draw.random() < OTHER_SHARE:
         chosen += [(name, False, 1.0) for name in others[:1]]
-    said, start = spoken(net.tokenizer, turn.line, turn.turn)
+    spoken_ids, start = spoken(net.tokenizer, turn.line, turn.turn)
     itself = {turn.turn, *sentences(turn.turn)}
-    by_id = {each.id: each for each in case.commitments}
+    by_id = {commitment.id: commitment for commitment in case.commitments}
     for name, made, weight in chosen:
-        yield Pair((0, _drawn(net, by_id[name], itself, draw)), (1, said), start, made, weight)
+        yield Pair((0, _drawn(net, by_id[name], itself, draw)), (1, spoken_ids), start, made, weight)
 
 
 def _drawn(net: SecondNet, commitment: CompiledCommitment, itself: set[str], draw: random.Random) -> Ids:
     """A commitment with some of its examples, none of which is the turn itself."""
-    examples = [each for each in commitment.examples if each not in itself]
+    examples = [example for example in commitment.examples if example not in itself]
     if len(examples) > EXAMPLES:
         examples = draw.sample(examples, draw.randint(2, EXAMPLES))
     return described(net.tokenizer, commitment.id, examples)
@@ -266,6 +272,6 @@ def _batches(pairs: Sequence[Pair], draw: random.Random) -> list[list[Pair]]:
     """Pairs of about the same length together, in random order."""
     lengths = [len(pair.what[1]) + len(pair.said[1]) + draw.random() * 6 for pair in pairs]
     ordered = [pairs[place] for place in sorted(range(len(pairs)), key=lengths.__getitem__)]
-    found = [ordered[first : first + BATCH] for first in range(0, len(ordered), BATCH)]
-    draw.shuffle(found)
-    return found
+    batches = [ordered[first : first + BATCH] for first in range(0, len(ordered), BATCH)]
+    draw.shuffle(batches)
+    return batches

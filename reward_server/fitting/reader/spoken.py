@@ -46,11 +46,11 @@ class ActBag:
 
 def act_bags(acts: Iterable[ActRow], turns: Iterable[ReaderRow], unreadable_of: Sequence[str]) -> list[ActBag]:
     """One bag for each labelled sentence, quote of a commitment, turn and unreadable sentence."""
-    found = [_single(row.text, frozenset(map(Act, row.acts)), Stance(row.stance)) for row in acts]
+    bags = [_single(row.text, frozenset(map(Act, row.acts)), Stance(row.stance)) for row in acts]
     for row in turns:
-        found += _of_turn(row)
-    found += [_single(text, frozenset({Act.UNREADABLE}), Stance.NONE) for text in unreadable(unreadable_of)]
-    return found
+        bags += _of_turn(row)
+    bags += [_single(text, frozenset({Act.UNREADABLE}), Stance.NONE) for text in unreadable(unreadable_of)]
+    return bags
 
 
 def _single(text: str, does: frozenset[Act], stance: Stance) -> ActBag:
@@ -65,14 +65,14 @@ def _stance_of(turn: LabelledTurn) -> Stance | None:
 
 def _of_turn(row: ReaderRow) -> Iterator[ActBag]:
     turn = row.turn
-    said = sentences(turn.turn)
-    if not said:
+    spoken = sentences(turn.turn)
+    if not spoken:
         return
     does, lacks = _OF_KIND[turn.kind]
     does |= frozenset(map(Act, turn.acts))
     if turn.asks and turn.kind in ("commit", "near_commit"):
         does |= {Act.ASK}
-    yield ActBag(said, does, (lacks | _NEVER) - does, _stance_of(turn) if len(said) == 1 else None, TURN_WEIGHT)
+    yield ActBag(spoken, does, (lacks | _NEVER) - does, _stance_of(turn) if len(spoken) == 1 else None, TURN_WEIGHT)
     for name in turn.commits:
         quote = quote_of(turn, name)
         if quote and not quote.endswith("?"):

@@ -48,6 +48,8 @@ BESIDE, LEAST_BESIDE = 3_000, 500
 """So many questions about topics, and about the background, are read among both: at most, and at least."""
 PRACTICE_TIMES = 2
 """So often a practice turn is read in one pass: they are few, and teach to understand a case that is not known."""
+MOST_TEXTS, MOST_BYTES = 400_000, 1_000_000_000
+"""All texts of a training are remembered: each is in several bags, and encoding takes most of the time."""
 UNREADABLE_EACH = 8
 """Of so many labelled sentences one is made unreadable, in every way."""
 
@@ -137,7 +139,7 @@ def fit_heads(
     seed: int,
 ) -> dict[str, Tensor]:
     """The tensors of all heads on an encoder."""
-    embedder = EncoderMatcher(MiniLmEncoder(*checkpoint, MAX_TOKENS), cache_size=200_000)
+    embedder = EncoderMatcher(MiniLmEncoder(*checkpoint, MAX_TOKENS), cache_size=MOST_TEXTS, cache_bytes=MOST_BYTES)
     spoken = act_bags(labelled_acts, rows, [row.text for row in labelled_acts[::UNREADABLE_EACH]])
     embedder.embed(list(dict.fromkeys(text for bag in spoken for text in bag.texts)))
     acts = fit_acts(spoken, [embedder.embed(bag.texts) for bag in spoken], seed=seed)
@@ -147,24 +149,24 @@ def fit_heads(
     bags = _Bags(embedder, head, indexes)
     # An offer of the background may well be what somebody says who makes a commitment: it teaches nothing about that.
     labelled = [row for row in rows if row.turn.kind != BACKGROUND_KIND]
-    found = {
+    heads = {
         **acts,
         **_shifted(fit_bags(bags.topics(rows), "topic", epochs=TOPIC_EPOCHS, seed=seed), "topic", BACKGROUND_ODDS),
         **fit_bags(bags.promises(labelled), "commitment", epochs=COMMITMENT_EPOCHS, seed=seed),
     }
     wide = {key: index_of(cases[key], embedder, cases[key].own_background) for key in indexes}
     asides = _beside(rows, seed)
-    return found | fit_bags(_Bags(embedder, head, wide).topics(asides), "background", epochs=TOPIC_EPOCHS, seed=seed)
+    return heads | fit_bags(_Bags(embedder, head, wide).topics(asides), "background", epochs=TOPIC_EPOCHS, seed=seed)
 
 
 def _embed_turns(embedder: EncoderMatcher, head: Network, rows: Sequence[ReaderRow]) -> None:
     """Embed all texts of all turns in large batches: turn by turn it would take several times as long."""
     turns = [(row.turn.line, row.turn.turn) for row in rows]
     embedder.embed(list(dict.fromkeys(text for turn in turns for text in texts_of(turn))))
-    said = list(dict.fromkeys(each for turn in turns for each in said_in(turn)))
-    acts = act_probabilities(head, embedder.embed(said))
+    spoken = list(dict.fromkeys(text for turn in turns for text in said_in(turn)))
+    acts = act_probabilities(head, embedder.embed(spoken))
     embedder.embed(
-        list(dict.fromkeys(part for each, does in zip(said, acts, strict=True) for part in parts_of(each, does)))
+        list(dict.fromkeys(part for text, does in zip(spoken, acts, strict=True) for part in parts_of(text, does)))
     )
 
 
@@ -193,22 +195,22 @@ class _Bags:
 
     def topics(self, rows: Sequence[ReaderRow]) -> list[Bag]:
         """The bags for what turns ask about."""
-        found = []
+        bags = []
         for row, parts in self._heard(rows):
             index = self.indexes[row.key]
             asking = [topic_features(own, [part]) for own, heard in parts for part in heard]
             weight = OPEN_WEIGHT if row.turn.kind == "open" else 1.0
-            found.append(Bag(np.stack(asking), _labels(index.topics, row.turn.asks), weight))
-        return found
+            bags.append(Bag(np.stack(asking), _labels(index.topics, row.turn.asks), weight))
+        return bags
 
     def promises(self, rows: Sequence[ReaderRow]) -> list[Bag]:
         """The bags for the commitments that turns make."""
-        found = []
+        bags = []
         for row, parts in self._heard(row for row in rows if self.indexes[row.key].commitments):
             index = self.indexes[row.key]
             making = [commitment_features(own, heard[:1]) for own, heard in parts]
-            found.append(Bag(np.stack(making), _labels(index.commitments, row.turn.commits)))
-        return found
+            bags.append(Bag(np.stack(making), _labels(index.commitments, row.turn.commits)))
+        return bags
 
     def _heard(
         self, rows: Iterable[ReaderRow]
@@ -216,20 +218,20 @@ class _Bags:
         """Per turn its sentences with their parts, each with an index that does not have it."""
         for row in rows:
             turn = (row.turn.line, row.turn.turn)
-            said = said_in(turn)
-            if not said:
+            spoken = said_in(turn)
+            if not spoken:
                 continue
-            acts = act_probabilities(self.head, self.embedder.embed(said))
+            acts = act_probabilities(self.head, self.embedder.embed(spoken))
             texts = [
                 *texts_of(turn),
-                *(part for each, does in zip(said, acts, strict=True) for part in parts_of(each, does)),
+                *(part for text, does in zip(spoken, acts, strict=True) for part in parts_of(text, does)),
             ]
             vectors = dict(zip(texts, self.embedder.embed(texts), strict=True))
             yield (
                 row,
                 [
-                    (_without(self.indexes[row.key], each), heard_of(turn[0], each, vectors, does))
-                    for each, does in zip(said, acts, strict=True)
+                    (_without(self.indexes[row.key], text), heard_of(turn[0], text, vectors, does))
+                    for text, does in zip(spoken, acts, strict=True)
                 ],
             )
 

@@ -82,11 +82,11 @@ class Tuner(nn.Module):
         """Unit vectors in fp32, shape (len(texts), width); equal texts are computed once."""
         distinct = list(dict.fromkeys(texts))
         place: dict[str, int] = {}
-        found: list[Tensor] = []
+        encoded: list[Tensor] = []
         for batch in _batches(distinct, lambda text: len(self._kept[text]), TEXTS_AT_ONCE):
             place |= {text: len(place) + number for number, text in enumerate(batch)}
-            found.append(self._encoded([self._states(text) for text in batch]))
-        return torch.cat(found)[torch.tensor([place[text] for text in texts])]
+            encoded.append(self._encoded([self._states(text) for text in batch]))
+        return torch.cat(encoded)[torch.tensor([place[text] for text in texts])]
 
     def _states(self, text: str) -> Tensor:
         states = self._kept[text]
@@ -98,7 +98,7 @@ class Tuner(nn.Module):
 
     def _encoded(self, states: Sequence[Tensor]) -> Tensor:
         hidden = nn.utils.rnn.pad_sequence(list(states), batch_first=True).float()
-        lengths = [len(each) for each in states]
+        lengths = [len(word_states) for word_states in states]
         mask = mask_of(lengths, max(lengths))
         # Three times as fast as fp32 on processors that know the format; the weights and their steps stay fp32.
         with torch.autocast("cpu", dtype=torch.bfloat16):

@@ -21,14 +21,16 @@ Sources = dict[str, list[str]]
 def packaged_sentences(library: Library, rows: Iterable[ReaderRow], acts: Iterable[ActRow]) -> Sources:
     """Those of the turns that are not kept aside and of the backgrounds, by scenario, and the labelled ones."""
     rows = list(rows)
-    aside = {each for row in rows if row.turn.kept_aside for each in sentences(row.turn.turn)}
+    aside = {sentence for row in rows if row.turn.kept_aside for sentence in sentences(row.turn.turn)}
     texts: dict[str, list[str]] = {LABELLED: [row.text for row in acts if _NO_SPEECH.isdisjoint(map(Act, row.acts))]}
     for row in rows:
         texts.setdefault("/".join(row.key), []).append(row.turn.turn)
     for key in dict.fromkeys(row.key for row in rows):
         for entry in library.vault.open(*key).case.own_background:
             texts["/".join(key)] += [*entry.examples, *entry.says]
-    return {name: [each for each in _whole(found) if each not in aside] for name, found in texts.items()}
+    return {
+        name: [sentence for sentence in _whole(sources) if sentence not in aside] for name, sources in texts.items()
+    }
 
 
 def sentences_of_file(path: Path) -> list[str]:
@@ -38,5 +40,5 @@ def sentences_of_file(path: Path) -> list[str]:
 
 def _whole(texts: Iterable[str]) -> list[str]:
     """The distinct sentences that are neither a word nor a page."""
-    found = dict.fromkeys(each for text in texts for each in sentences(text))
-    return [each for each in found if LEAST_WORDS <= len(each.split()) <= MOST_WORDS]
+    whole = dict.fromkeys(sentence for text in texts for sentence in sentences(text))
+    return [sentence for sentence in whole if LEAST_WORDS <= len(sentence.split()) <= MOST_WORDS]

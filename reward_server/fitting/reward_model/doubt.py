@@ -66,21 +66,21 @@ def _of_labels(model: RewardModel, dataset: Dataset, examples: ExampleMatrices, 
     known = np.flatnonzero(np.isfinite(examples.labels[:, 0])) if len(examples.features) else np.zeros(0, dtype=int)
     if not len(known):
         return {}, None
-    found = model.predict(picked(examples.features, known))
-    if found.epistemic is None or found.noise is None:
+    predicted = model.predict(picked(examples.features, known))
+    if predicted.epistemic is None or predicted.noise is None:
         return {}, None
-    values, labels = found.values[:, 0], examples.labels[known, 0].astype(np.float64)
-    total = np.sqrt(found.epistemic**2 + found.noise**2)
+    values, labels = predicted.values[:, 0], examples.labels[known, 0].astype(np.float64)
+    total = np.sqrt(predicted.epistemic**2 + predicted.noise**2)
     groups = groups_of(dataset.labelled)
     area, risk = _sorted(total, np.abs(values - labels), [groups[row] for row in known], seed)
     shares = {
-        f"{each.level:g}": Figure(each.share.value, each.share.low, each.share.high).to_json()
-        for each in coverage(values, total, labels)
+        f"{point.level:g}": Figure(point.share.value, point.share.low, point.share.high).to_json()
+        for point in coverage(values, total, labels)
     }
     figures = {
         "coverage": shares,
-        "epistemic_std": round(float(found.epistemic.mean()), 4),
-        "noise_std": round(float(found.noise.mean()), 4),
+        "epistemic_std": round(float(predicted.epistemic.mean()), 4),
+        "noise_std": round(float(predicted.noise.mean()), 4),
         "aurc": area,
     }
     return figures, risk

@@ -87,7 +87,7 @@ def factors(parts: Sequence[EmphasisRows], kinds: NDArray[np.intp]) -> Exact:
     """
     count = int(kinds.max()) + 1
     products = []
-    for part in (each.thinned for each in parts if len(each.rows) >= MIN_ROWS):
+    for part in (part_rows.thinned for part_rows in parts if len(part_rows.rows) >= MIN_ROWS):
         own = np.stack([part.rows[:, kinds == kind] @ part.rows[:, kinds == kind].T for kind in range(count)])
         size = float(np.einsum("kii->", own)) / len(part.rows)
         if size > 0.0:
@@ -97,10 +97,8 @@ def factors(parts: Sequence[EmphasisRows], kinds: NDArray[np.intp]) -> Exact:
     # Each part starts from a fifth of its variance explained.
     start = np.concatenate([np.tile(np.log([0.2, 0.8]), len(products)), np.zeros(count)])
     bounds = [(-8.0, 4.0), (-6.0, 2.0)] * len(products) + [(-6.0, 6.0)] * count
-    found = minimize(
-        _loss, start, (products,), method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": _ROUNDS}
-    )
-    logs = np.round(found.x[-count:] / _STEP) * _STEP
+    best = minimize(_loss, start, (products,), method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": _ROUNDS})
+    logs = np.round(best.x[-count:] / _STEP) * _STEP
     result: Exact = np.exp(0.5 * logs)  # of standard deviations
     return result
 

@@ -47,5 +47,5 @@ def _preferred(row: dict[str, Any]) -> PreferredPair:
     return PreferredPair(**{**row, "chosen": _conversation(row["chosen"]), "rejected": _conversation(row["rejected"])})
 
 
-def _conversation(found: dict[str, Any]) -> Conversation:
-    return Conversation(tuple(ConversationMessage(**said) for said in found["turns"]), found["scenario"])
+def _conversation(stored: dict[str, Any]) -> Conversation:
+    return Conversation(tuple(ConversationMessage(**turn) for turn in stored["turns"]), stored["scenario"])

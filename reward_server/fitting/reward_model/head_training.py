@@ -254,7 +254,7 @@ class _Fitter:
         kept = history[state.progress.best_epochs - 1]
         heads, width = len(self._names), self._centre.shape[0]
         weight = state.best["weight"].numpy()
-        found = Heads(
+        unsharpened = Heads(
             names=self._names,
             centre=self._centre,
             scale=self._scale,
@@ -265,7 +265,7 @@ class _Fitter:
             costs=self._costs,
         )
         return Fitted(
-            heads=sharpened(found, self._pairs),
+            heads=sharpened(unsharpened, self._pairs),
             history=history,
             l2=kept.l2,
             epoch=kept.number,
@@ -346,8 +346,8 @@ def _tensor(values: Matrix) -> Tensor:
 
 def _linear(rows: FeatureRows, weights: Tensor, bias: Tensor) -> Tensor:
     """Outputs of heads, shape (n, heads), with a few rows in memory at a time."""
-    found = [F.linear(torch.from_numpy(block), weights, bias) for block in blocks(rows, ROWS_AT_ONCE)]
-    return found[0] if len(found) == 1 else torch.cat(found)
+    products = [F.linear(torch.from_numpy(block), weights, bias) for block in blocks(rows, ROWS_AT_ONCE)]
+    return products[0] if len(products) == 1 else torch.cat(products)
 
 
 def _moments(labels: Exact, heads: int) -> tuple[Exact, Matrix]:

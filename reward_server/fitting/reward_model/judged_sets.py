@@ -36,14 +36,14 @@ def better_and_worse(row: Mapping[str, Any]) -> tuple[Messages, Messages]:
     """The two conversations of an `answers` row, the preferred one first."""
     if row["label"] not in (1, 2) or isinstance(row["label"], bool):
         raise BadRow("`label` must be 1 or 2, the number of the better output")
-    first, second = (list(found.messages) for found in convert(row, "answers"))
+    first, second = (list(conversation.messages) for conversation in convert(row, "answers"))
     return (first, second) if row["label"] == 1 else (second, first)
 
 
 def annotated_replies(row: Mapping[str, Any]) -> Iterator[tuple[str, Messages, dict[str, float]]]:
     """Each reply of an `annotated` row: who wrote it, the messages, its labels."""
-    for found in convert(row, "mrbench"):
-        annotation = row["anno_llm_responses"][found.part].get("annotation")
+    for conversation in convert(row, "mrbench"):
+        annotation = row["anno_llm_responses"][conversation.part].get("annotation")
         if not isinstance(annotation, Mapping):
             raise BadRow("a reply has no `annotation`")
         scores = {
@@ -52,7 +52,7 @@ def annotated_replies(row: Mapping[str, Any]) -> Iterator[tuple[str, Messages, d
             if isinstance(word, str) and word.strip().lower() in WORDS
         }
         if scores:
-            yield found.part, list(found.messages), scores
+            yield conversation.part, list(conversation.messages), scores
 
 
 def chosen_and_rejected(row: Mapping[str, Any]) -> tuple[Messages, Messages]:
@@ -63,8 +63,12 @@ def chosen_and_rejected(row: Mapping[str, Any]) -> tuple[Messages, Messages]:
         spoken = text.rstrip()
         silent = spoken.endswith("\n\nAssistant:")
         whole = f"{spoken} (silence)" if silent else text
-        [found] = [each for each in convert({"chosen": whole, "rejected": whole}, "hh") if each.part == side]
-        messages = list(found.messages)
+        [chosen] = [
+            conversation
+            for conversation in convert({"chosen": whole, "rejected": whole}, "hh")
+            if conversation.part == side
+        ]
+        messages = list(chosen.messages)
         if silent:
             messages[-1] = {**messages[-1], "content": ""}
         sides.append(messages)

@@ -95,10 +95,10 @@ def _head_figures(rows: MeasuredRows, names: Sequence[str], values: Exact, label
         known = np.flatnonzero(np.isfinite(labels[:, place]))
         if not len(known):
             continue
-        found, wanted = values[known, place], labels[known, place].astype(np.float64)
+        predicted, wanted = values[known, place], labels[known, place].astype(np.float64)
         resamples = Resamples.of([groups[row] for row in known], seed)
         metrics[name] = {"n": len(known), "variance": round(float(wanted.var()), 6)}
-        metrics[name] |= as_json(resamples.figures(VALUE_STATISTICS, found, wanted))
+        metrics[name] |= as_json(resamples.figures(VALUE_STATISTICS, predicted, wanted))
     return metrics
 
 
@@ -110,10 +110,10 @@ def _baseline_figures(
         return {}
     own = [rows.dataset.labelled[row] for row in known]
     resamples = Resamples.of(groups_of(own), seed)
-    said = baselines.values([row.conversation for row in own], [row.system for row in own], rows.plain)
+    by_baseline = baselines.values([row.conversation for row in own], [row.system for row in own], rows.plain)
     return {
         name: as_json(resamples.figures(VALUE_STATISTICS, np.clip(values, 0.0, 1.0), labels))
-        for name, values in said.items()
+        for name, values in by_baseline.items()
     }
 
 
@@ -129,7 +129,7 @@ def _pair_figures(
     against: dict[str, Any] = {}
     better = baselines.values([pair.chosen for pair in pairs], [pair.systems[0] for pair in pairs], rows.plain)
     worse = baselines.values([pair.rejected for pair in pairs], [pair.systems[1] for pair in pairs], rows.plain)
-    for name in (each for each in better if each in worse):
+    for name in (figure for figure in better if figure in worse):
         against[name] = as_json(resamples.figures(PAIR_STATISTICS, better[name] - worse[name], targets))
     return figures, against
 

@@ -125,12 +125,12 @@ class Resamples:
         places: dict[str, list[int]] = {}
         for place, group in enumerate(groups):
             places.setdefault(group, []).append(place)
-        members = [np.array(found, dtype=np.int64) for _, found in sorted(places.items())]
+        members = [np.array(rows, dtype=np.int64) for _, rows in sorted(places.items())]
         if len(members) < MIN_RESAMPLED:
             return cls(())
         source = np.random.default_rng(seed)
         draws = source.integers(0, len(members), size=(RESAMPLES, len(members)))
-        return cls(tuple(np.concatenate([members[each] for each in draw]) for draw in draws))
+        return cls(tuple(np.concatenate([members[group] for group in draw]) for draw in draws))
 
     def figure(self, statistic: Statistic, predicted: Exact, labels: Exact) -> Figure | None:
         """The statistic with its percentile interval, of a distance the spread around it; None where not defined."""
@@ -138,7 +138,7 @@ class Resamples:
         if value is None:
             return None
         drawn = [statistic(predicted[rows], labels[rows]) for rows in self.rows]
-        known = [each for each in drawn if each is not None]
+        known = [value for value in drawn if value is not None]
         if len(known) < 0.9 * len(self.rows) or not known:
             return Figure(value)
         if statistic in DISTANCES:
@@ -149,8 +149,8 @@ class Resamples:
 
     def figures(self, statistics: dict[str, Statistic], predicted: Exact, labels: Exact) -> dict[str, Figure]:
         """All of them by name; what is not defined is missing."""
-        found = {name: self.figure(statistic, predicted, labels) for name, statistic in statistics.items()}
-        return {name: figure for name, figure in found.items() if figure is not None}
+        measured = {name: self.figure(statistic, predicted, labels) for name, statistic in statistics.items()}
+        return {name: figure for name, figure in measured.items() if figure is not None}
 
 
 def human_ceiling(ratings: Sequence[Sequence[float]], groups: Sequence[str], seed: int = 0) -> dict[str, Figure]:
@@ -167,7 +167,7 @@ def human_ceiling(ratings: Sequence[Sequence[float]], groups: Sequence[str], see
     for row, _ in chosen:
         place = int(source.integers(len(row)))
         ones.append(row[place])
-        others.append(float(np.mean([each for i, each in enumerate(row) if i != place])))
+        others.append(float(np.mean([label for i, label in enumerate(row) if i != place])))
     resamples = Resamples.of([group for _, group in chosen], seed)
     return resamples.figures({"spearman": spearman, "pearson": pearson}, np.array(ones), np.array(others))
 

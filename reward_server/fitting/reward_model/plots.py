@@ -34,18 +34,27 @@ def learning_curve_figure(history: Sequence[Epoch], kept: Epoch) -> Figure:
     others = [l2 for l2 in dict.fromkeys(point.l2 for point in history) if l2 != kept.l2]
     for l2 in others:
         points = [point for point in history if point.l2 == l2]
-        axes.plot([p.number for p in points], [p.validation_loss for p in points], color=TRIED, linewidth=0.9, zorder=1)
+        axes.plot(
+            [point.number for point in points],
+            [point.validation_loss for point in points],
+            color=TRIED,
+            linewidth=0.9,
+            zorder=1,
+        )
     if others:
         tried = ", ".join(f"{l2:g}" for l2 in sorted(others))
         axes.plot([], [], color=TRIED, linewidth=0.9, label=f"validation, left: l2 = {tried}")
     chosen = [point for point in history if point.l2 == kept.l2]
     numbers = [point.number for point in chosen]
-    losses = {"validation": [p.validation_loss for p in chosen], "training": [p.training_loss for p in chosen]}
+    losses = {
+        "validation": [point.validation_loss for point in chosen],
+        "training": [point.training_loss for point in chosen],
+    }
     for (name, loss), style in zip(losses.items(), ("-", ":"), strict=True):
         label = f"{name}, chosen: l2 = {kept.l2:g}"
         axes.plot(numbers, loss, style, color=CHOSEN, linewidth=2.0, zorder=3, label=label)
     axes.plot([kept.number], [kept.validation_loss], "k*", markersize=12, zorder=4, label=f"kept: epoch {kept.number}")
-    _in_view(axes, [p.validation_loss for p in chosen] + [p.training_loss for p in chosen])
+    _in_view(axes, [point.validation_loss for point in chosen] + [point.training_loss for point in chosen])
     handles, labels = axes.get_legend_handles_labels()
     axes.legend([*handles[1:], handles[0]] if others else handles, [*labels[1:], labels[0]] if others else labels,
                 fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False)  # fmt: skip
@@ -81,8 +90,8 @@ def scatter(
     lines = [("this model", model), *baselines.items(), ("one person", ceiling)]
     for name, figures in lines:
         # The mean ranks nothing, and most data has one rater: what is not known is not named.
-        if found := figures.get("spearman"):
-            axes.plot([], [], " ", label=f"{name}: Spearman {found['value']:.2f}")
+        if figure := figures.get("spearman"):
+            axes.plot([], [], " ", label=f"{name}: Spearman {figure['value']:.2f}")
     axes.legend(fontsize=8, loc="upper left", handlelength=0)
     return _png(figure)
 

@@ -86,20 +86,20 @@ def read_dataset(path: Path, reading: RowOptions) -> Dataset:
     skipped = 0
     for row in read_rows(path):
         try:
-            found = _read(row, reading)
+            rows = _read(row, reading)
         except (BadRow, ValueError, LabsError) as error:
             bad.setdefault(_said(error), []).append(row.number)
             skipped += 1
             if skipped > reading.skip_bad:
                 raise InvalidRequest(_too_bad(bad, reading.skip_bad)) from None
             continue
-        for each in found:
-            if isinstance(each, Labelled):
-                labelled.append(each)
-            elif each.tie and reading.ties == "drop":
+        for labelled_row in rows:
+            if isinstance(labelled_row, Labelled):
+                labelled.append(labelled_row)
+            elif labelled_row.tie and reading.ties == "drop":
                 ties += 1
             else:
-                preferred.append(each)
+                preferred.append(labelled_row)
     if not labelled and not preferred:
         raise InvalidRequest(f"{path.name} holds no usable row" + (", only ties" if ties else ""))
     notes: tuple[str, ...] = (f"{counted(ties, 'tie')} left out",) if ties else ()
@@ -277,7 +277,7 @@ def _conversation(messages: Any, data: Fields) -> Conversation:
 
 
 def _speaks(conversation: Conversation) -> bool:
-    return any(said.text.strip() for said in conversation.turns if said.party == "agent")
+    return any(turn.text.strip() for turn in conversation.turns if turn.party == "agent")
 
 
 def _silent_or_not(messages: Any, data: Fields) -> Conversation:
@@ -289,10 +289,10 @@ def _silent_or_not(messages: Any, data: Fields) -> Conversation:
         raise BadRow("`scenario` must be a text")
     speakers = Speakers(("user",) if role == "user" else ())
     try:
-        [found] = convert({"messages": _list(messages, "messages", needed=True)}, "openai", speakers)
+        [conversation] = convert({"messages": _list(messages, "messages", needed=True)}, "openai", speakers)
     except NoAgent as error:
         raise BadRow(f"{error} (set `agent_role`: assistant or user)") from None
-    return conversation_from(found.messages, "assistant", scenario)
+    return conversation_from(conversation.messages, "assistant", scenario)
 
 
 def _group(data: Fields) -> str:
@@ -328,17 +328,21 @@ def read_folder(folder: Path, reading: RowOptions) -> Dataset:
     Raises:
         InvalidRequest: there is none.
     """
-    found: list[Dataset] = []
-    for path in sorted(each for each in folder.rglob("*") if each.name.lower().endswith(_ROWS)):
+    datasets: list[Dataset] = []
+    for path in sorted(file for file in folder.rglob("*") if file.name.lower().endswith(_ROWS)):
         with suppress(InvalidRequest):
-            found.append(read_dataset(path, reading))
-    if not found:
+            datasets.append(read_dataset(path, reading))
+    if not datasets:
         raise InvalidRequest(f"{folder} holds no file of labelled conversations or pairs ({', '.join(_ROWS)})")
     return Dataset(
         tuple(
-            replace(row, group=f"{number}/{row.group}") for number, each in enumerate(found) for row in each.labelled
+            replace(row, group=f"{number}/{row.group}")
+            for number, dataset in enumerate(datasets)
+            for row in dataset.labelled
         ),
         tuple(
-            replace(row, group=f"{number}/{row.group}") for number, each in enumerate(found) for row in each.preferred
+            replace(row, group=f"{number}/{row.group}")
+            for number, dataset in enumerate(datasets)
+            for row in dataset.preferred
         ),
     )

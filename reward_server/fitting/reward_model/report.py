@@ -39,26 +39,26 @@ _NAMES = {
 
 def pictures(measured: ModelFigures, fitted: Fitted | None = None) -> dict[str, bytes]:
     """The plots that the figures allow, by file name."""
-    found: dict[str, bytes] = {}
+    images: dict[str, bytes] = {}
     if fitted is not None:
-        kept = next(p for p in fitted.history if (p.l2, p.number) == (fitted.l2, fitted.epoch))
-        found["learning_curve.png"] = plots.learning_curve(fitted.history, kept)
+        kept = next(point for point in fitted.history if (point.l2, point.number) == (fitted.l2, fitted.epoch))
+        images["learning_curve.png"] = plots.learning_curve(fitted.history, kept)
     if len(measured.labels):
-        found["reliability.png"] = plots.reliability(measured.predicted, measured.labels, "Reliability of the score")
+        images["reliability.png"] = plots.reliability(measured.predicted, measured.labels, "Reliability of the score")
         own = measured.metrics[OVERALL]
-        found["scatter.png"] = plots.scatter(
+        images["scatter.png"] = plots.scatter(
             measured.predicted, measured.labels, own, measured.baselines, measured.ceiling
         )
     if len(measured.chances):
         confidence = np.maximum(measured.chances, 1 - measured.chances)
         right = np.where(measured.chances >= 0.5, measured.targets, 1 - measured.targets)
-        found["reliability_pairs.png"] = plots.reliability(confidence, right, "Reliability of preferences")
+        images["reliability_pairs.png"] = plots.reliability(confidence, right, "Reliability of preferences")
     if measured.risk is not None:
         errors = np.sort(np.abs(measured.predicted - measured.labels))
         best = np.cumsum(errors) / np.arange(1, len(errors) + 1)
         risk = measured.risk
-        found["risk_coverage.png"] = plots.risk_coverage(risk.coverage, risk.risk, risk.random, best)
-    return found
+        images["risk_coverage.png"] = plots.risk_coverage(risk.coverage, risk.risk, risk.random, best)
+    return images
 
 
 def figure_rows(measured: ModelFigures, wanted: Sequence[str] = _FIGURES) -> list[list[str]]:
@@ -144,7 +144,7 @@ def _authors_in_words(measured: ModelFigures) -> list[str]:
         (UNSEEN, OVERALL, "spearman", "Spearman"),
         (PAIRS_UNSEEN, PAIRS, "pairwise", "share of pairs in the right order"),
     ):
-        apart, together = (measured.metrics.get(each, {}).get(figure) for each in (name, pooled))
+        apart, together = (measured.metrics.get(dimension, {}).get(figure) for dimension in (name, pooled))
         if apart and together and apart.get("high", apart["value"]) < together["value"]:
             lines.append(
                 f"This model recognises who wrote a reply: {title} {together['value']:.3f} on all rows, but "
@@ -178,8 +178,8 @@ def _orders(own: Mapping[str, Any]) -> bool:
 def _intervals(measured: ModelFigures) -> str:
     """The sentence on intervals: over too few groups there are none."""
     heads = [
-        any("low" in each for each in found.values() if isinstance(each, Mapping))
-        for found in measured.metrics.values()
+        any("low" in figure for figure in figures.values() if isinstance(figure, Mapping))
+        for figures in measured.metrics.values()
     ]
     if not any(heads):
         return "without intervals"
@@ -219,7 +219,7 @@ def _title(name: str) -> str:
 
 def _row(name: str, figures: Mapping[str, Any], present: list[str]) -> list[str]:
     n = figures.get("n")
-    cells = [_shown(figures[each], _FORMATS.get(each, ".3f")) if each in figures else "–" for each in present]
+    cells = [_shown(figures[column], _FORMATS.get(column, ".3f")) if column in figures else "–" for column in present]
     return [name, "–" if n is None else str(n), *cells]
 
 

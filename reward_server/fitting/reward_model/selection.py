@@ -104,19 +104,19 @@ class Selection:
         ]
         beside = self._beside(judged[0], featuriser)
         ways = _Way(featuriser, checkpoint, stage)
-        found: dict[str, Fitted] = {}
+        candidates: dict[str, Fitted] = {}
         left: dict[str, NDArray[np.bool_]] = {}
         tried = readings_to_try(featuriser, self._parts, self._wanted.features, self._wanted.reads)
         for reading, left_out in tried.items():
             own, middle = (part.without(left_out) for part in judged)
             for suffix, rows in beside.items():
                 name = reading + suffix
-                way = ways if not found else ways.inside(name)
+                way = ways if not candidates else ways.inside(name)
                 first = own if rows is None else rows.without(left_out)
-                found[name], left[name] = self._fitted(first, middle, way, self._wanted.recipe), left_out
-        kept, about = self._chosen(found, featuriser)
+                candidates[name], left[name] = self._fitted(first, middle, way, self._wanted.recipe), left_out
+        kept, about = self._chosen(candidates, featuriser)
         own, middle = (part.without(left[kept]) for part in judged)
-        fitted, has_counterparts = found[kept], kept.endswith(WITH)
+        fitted, has_counterparts = candidates[kept], kept.endswith(WITH)
         rows = beside[WITH if has_counterparts else ""]
         again = partial(self._again, like=fitted, middle=middle, way=ways)
         first = own if rows is None else rows.without(left[kept])
@@ -135,7 +135,9 @@ class Selection:
     ) -> Weighed | None:
         """The head with relations beside it, where it reads what agents said."""
         train = self._parts.train
-        if not self._wanted.relations or any(by_answers(each, self._wanted.reads) for each in train.conversations()):
+        if not self._wanted.relations or any(
+            by_answers(conversation, self._wanted.reads) for conversation in train.conversations()
+        ):
             return None
         beside = self._counterparts.pairs if has_counterparts and self._counterparts else ()
         groups = groups_of((*train.preferred, *beside))
@@ -183,13 +185,13 @@ class Selection:
         self._report(way.title, 1, 1)
         return fitted
 
-    def _chosen(self, found: Mapping[str, Fitted], featuriser: Featuriser) -> tuple[str, dict[str, Any]]:
+    def _chosen(self, candidates: Mapping[str, Fitted], featuriser: Featuriser) -> tuple[str, dict[str, Any]]:
         """The way that is kept, and what the card says of it."""
-        if len(found) == 1:
-            [only] = found
+        if len(candidates) == 1:
+            [only] = candidates
             return only, {"features": only}
         chooser = Chooser(self._parts.validation, self._encoder, self._wanted.reads)
         shelved = CachingDescriber(featuriser, self._shelf)
-        outcomes = {name: chooser.outcome(each.heads, shelved) for name, each in found.items()}
-        merits = {name: round(each.merit, 4) for name, each in outcomes.items()}
+        outcomes = {name: chooser.outcome(candidate.heads, shelved) for name, candidate in candidates.items()}
+        merits = {name: round(outcome.merit, 4) for name, outcome in outcomes.items()}
         return chooser.best(outcomes), {"features": chooser.best(outcomes), "features_tried": merits}

@@ -139,7 +139,7 @@ def stored_dataset(
             f"{counted(dropped, 'stored row')} left out: of another scoring version, with a reward_config, or of a "
             "scenario with its own composite",
         )
-    dataset = grouped(Dataset(tuple(distinct.values()), tuple(p for p in pairs if p is not None), notes=notes))
+    dataset = grouped(Dataset(tuple(distinct.values()), tuple(pair for pair in pairs if pair is not None), notes=notes))
     scenarios = len(dataset.groups)
     dataset = _by_conversation(dataset) if scenarios < MIN_GROUPS else replace(dataset, grouped_by="scenario")
     return without_constant_dimensions(dataset)
@@ -210,7 +210,7 @@ def _too_few(usable: int, version: str, versions: Counter[str]) -> str:
 
 def _listed(counts: Counter[str]) -> str:
     """Names with their counts, the largest first."""
-    order = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    order = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
     shown = ", ".join(f"{name} ({count})" for name, count in order[:_NAMED])
     return shown if len(counts) <= _NAMED else f"{shown} and {len(counts) - _NAMED} more"
 
@@ -225,15 +225,15 @@ def _labelled(row: EvaluationRow, catalog: Catalog) -> Labelled | None:
 
 def _sides(row: ComparisonRow, catalog: Catalog) -> list[Labelled | None]:
     group = f"{row.collection}/{row.scenario}"
-    found: list[Labelled | None] = []
+    sides: list[Labelled | None] = []
     for messages, scores, reward in (
         (row.messages_a, row.scores_a, row.reward_a),
         (row.messages_b, row.scores_b, row.reward_b),
     ):
         conversation = _conversation(row.collection, row.scenario, messages, row.agent_role, catalog)
         if conversation is not None:
-            found.append(Labelled(conversation, {**(scores or {}), OVERALL: reward}, group))
-    return found
+            sides.append(Labelled(conversation, {**(scores or {}), OVERALL: reward}, group))
+    return sides
 
 
 def _pair(row: ComparisonRow, catalog: Catalog) -> PreferredPair | None:
@@ -249,11 +249,11 @@ def _conversation(
     collection: str, scenario: str, messages: Sequence[dict[str, object]], agent_role: str, catalog: Catalog
 ) -> Conversation | None:
     """The conversation that was scored; None where the scenario is gone."""
-    found = catalog.find(collection, scenario)
-    if found is None:
+    entry = catalog.find(collection, scenario)
+    if entry is None:
         return None
     role: Role = "user" if agent_role == "user" else "assistant"
     try:
-        return conversation_from(messages, role, scenario_text(found.card))
+        return conversation_from(messages, role, scenario_text(entry.card))
     except LabsError:
         return None

@@ -54,23 +54,23 @@ def _checked(model: RewardModel, pairs: Sequence[PreferredPair], reader: StyleEn
     better, worse = [pair.chosen for pair in pairs], [pair.rejected for pair in pairs]
     chances = model.heads.chances(reader.features.features(better), reader.features.features(worse)) - 0.5
     cosine = (reader.plain.features(better) - reader.plain.features(worse))[:, COSINE].astype(np.float64)
-    found: dict[str, Any] = {"n": len(pairs)}
+    figures: dict[str, Any] = {"n": len(pairs)}
     margins: Mapping[str, Exact] = {"accuracy": chances, "cosine": cosine}
-    for name, each in margins.items():
-        figure = resamples.figure(_PAIRWISE, each, ones)
-        found |= {name: figure.to_json()} if figure is not None else {}
-    return found
+    for name, margin in margins.items():
+        figure = resamples.figure(_PAIRWISE, margin, ones)
+        figures |= {name: figure.to_json()} if figure is not None else {}
+    return figures
 
 
 def style_lines(checked: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """The check in words, one line a set."""
     lines = []
-    for name, found in checked.items():
-        own = found["accuracy"]
+    for name, figures in checked.items():
+        own = figures["accuracy"]
         between = f" [{own['low']:.3f}, {own['high']:.3f}]" if "low" in own else ""
-        few = "" if found["n"] >= MIN_STYLE_PAIRS else f" (fewer than {MIN_STYLE_PAIRS} pairs decide nothing)"
+        few = "" if figures["n"] >= MIN_STYLE_PAIRS else f" (fewer than {MIN_STYLE_PAIRS} pairs decide nothing)"
         lines.append(
-            f"Style check, {name}: {own['value']:.3f}{between} of {found['n']} pairs in the right order, cosine "
-            f"{found['cosine']['value']:.3f}{few}"
+            f"Style check, {name}: {own['value']:.3f}{between} of {figures['n']} pairs in the right order, cosine "
+            f"{figures['cosine']['value']:.3f}{few}"
         )
     return lines

@@ -55,7 +55,7 @@ def readings_to_try(
         raise InvalidRequest(f"these features have no reading {wanted}: use one of {', '.join((AUTO, *known))}")
     if wanted != AUTO:
         return {wanted: known[wanted]}
-    by_answers_alone = all(by_answers(each, reads) for each in parts.train.conversations())
+    by_answers_alone = all(by_answers(conversation, reads) for conversation in parts.train.conversations())
     first = next(iter(known))
     return {first: known[first]} if by_answers_alone else known
 
@@ -102,7 +102,7 @@ class Chooser:
         if not right:
             return ValidationScores((), ())
         error = float(right[0].std() / len(right[0]) ** 0.5)
-        return ValidationScores(tuple(float(each.mean()) for each in right), tuple(map(len, right)), error)
+        return ValidationScores(tuple(float(share.mean()) for share in right), tuple(map(len, right)), error)
 
     @staticmethod
     def best(outcomes: Mapping[str, ValidationScores]) -> str:
@@ -112,7 +112,7 @@ class Chooser:
         pairs best, and are of no use. The rule of one standard error: Breiman et al., Classification and Regression
         Trees, 1984. Of equals the last.
         """
-        names = [name for name, each in outcomes.items() if not each.follows_style] or list(outcomes)
+        names = [name for name, outcome in outcomes.items() if not outcome.follows_style] or list(outcomes)
         first = {name: (outcomes[name].shares or (0.0,))[0] for name in names}
         top = max(names, key=lambda name: first[name])
         near = [name for name in names if first[name] >= first[top] - outcomes[top].error]
@@ -136,5 +136,5 @@ def _sides(pairs: Sequence[PreferredPair]) -> tuple[list[Any], list[Any]]:
 
 def notes_on_style(checked: Mapping[str, Any], dataset: Dataset) -> Iterator[str]:
     """A note where style could not be checked."""
-    if not checked and any(not each.scenario for each in dataset.conversations()):
+    if not checked and any(not conversation.scenario for conversation in dataset.conversations()):
         yield "no style check: the held-out part has no two replies to one request whose labels clearly differ"

@@ -193,7 +193,11 @@ class _HeadFitter:
     def attempt(self, featuriser: Featuriser, version: str, checkpoint: TrainingCheckpoint) -> Attempt:
         """Heads on the features of one encoder, on the reading of them that does best."""
         parts, task, report = self._parts, self._task, self._report
-        everything = [c for part in (parts.train, parts.validation, parts.held_out) for c in part.conversations()]
+        everything = [
+            conversation
+            for part in (parts.train, parts.validation, parts.held_out)
+            for conversation in part.conversations()
+        ]
         features = self._tools.shelf.features(featuriser, everything, partial(report, "encoding"))
         # What was encoded is on the shelf; fitting needs the memory.
         featuriser.forget()
@@ -256,7 +260,9 @@ class _HeadFitter:
         if self._task.open_data is None:
             return None
         parts = (self._parts.train, self._parts.validation)
-        return self._task.open_data.without(frozenset(each.digest for part in parts for each in part.conversations()))
+        return self._task.open_data.without(
+            frozenset(conversation.digest for part in parts for conversation in part.conversations())
+        )
 
 
 def _key(dataset: Dataset, task: TrainingTask, tools: FeatureTools) -> str:

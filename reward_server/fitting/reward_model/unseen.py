@@ -118,17 +118,17 @@ def _is_named(row: Labelled | PreferredPair) -> bool:
 
 
 def _figures(answers: Sequence[UnseenScores], seed: int) -> dict[str, Any]:
-    rows = [row for each in answers for row in each.rows]
-    pairs = [pair for each in answers for pair in each.pairs]
+    rows = [row for answer in answers for row in answer.rows]
+    pairs = [pair for answer in answers for pair in answer.pairs]
     metrics: dict[str, Any] = {}
     if len(rows) >= MIN_ROWS:
-        values = np.concatenate([each.values for each in answers])
+        values = np.concatenate([answer.values for answer in answers])
         labels = np.array([row.scores[OVERALL] for row in rows])
         figures = Resamples.of([row.group for row in rows], seed).figures(VALUE_STATISTICS, values, labels)
         metrics[UNSEEN] = {"n": len(rows), **as_json(figures)}
     if len(pairs) >= MIN_ROWS:
-        margins = np.concatenate([each.chances for each in answers]) - 0.5
+        margins = np.concatenate([answer.chances for answer in answers]) - 0.5
         targets = np.array([0.5 if pair.tie else 1.0 for pair in pairs])
-        found = Resamples.of([pair.group for pair in pairs], seed).figures(PAIR_STATISTICS, margins, targets)
-        metrics[PAIRS_UNSEEN] = {"n": len(pairs), **as_json(found)}
+        figures = Resamples.of([pair.group for pair in pairs], seed).figures(PAIR_STATISTICS, margins, targets)
+        metrics[PAIRS_UNSEEN] = {"n": len(pairs), **as_json(figures)}
     return metrics

@@ -31,11 +31,11 @@ def within_systems(rows: Sequence[Labelled], values: Exact, labels: Exact, seed:
     for place, row in enumerate(rows):
         if row.system:
             places[row.system].append(place)
-    if sum(len(found) >= MIN_ROWS for found in places.values()) < 2:
+    if sum(len(indices) >= MIN_ROWS for indices in places.values()) < 2:
         return {}
     codes = np.zeros(len(rows), dtype=np.intp)
-    for number, found in enumerate(places.values(), 1):
-        codes[found] = number
+    for number, indices in enumerate(places.values(), 1):
+        codes[indices] = number
     resamples = Resamples.of([row.group for row in rows], seed)
     everything = np.arange(len(rows), dtype=np.float64)
     statistics: dict[str, Statistic] = {
@@ -60,11 +60,11 @@ def _mean_within(
     statistic: Statistic, codes: np.ndarray[Any, np.dtype[np.intp]], values: Exact, labels: Exact, rows: Exact, _: Exact
 ) -> float | None:
     drawn = rows.astype(np.intp)
-    found, sizes = [], []
+    figures, sizes = [], []
     for code in np.unique(codes[drawn]):
         own = drawn[codes[drawn] == code]
         figure = statistic(values[own], labels[own]) if code and len(own) >= MIN_ROWS else None
         if figure is not None:
-            found.append(figure)
+            figures.append(figure)
             sizes.append(len(own))
-    return float(np.average(found, weights=sizes)) if found else None
+    return float(np.average(figures, weights=sizes)) if figures else None

@@ -44,29 +44,30 @@ class JudgedTalks:
 
 async def judged(judge: RemoteJudge, talks: Sequence[LabelledTalk], progress: Callable[[int], None]) -> JudgedTalks:
     """The verdicts of a judge on labelled conversations, a batch at a time."""
-    found = JudgedTalks(judge.name, talks=len(talks))
+    tally = JudgedTalks(judge.name, talks=len(talks))
     for start in range(0, len(talks), BATCH):
         part = talks[start : start + BATCH]
         cases = [
-            (Case(t.scenario, t.transcript, NOT_REPLAYED, OPERATOR), t.scenario.secrets.rubric.criteria) for t in part
+            (Case(talk.scenario, talk.transcript, NOT_REPLAYED, OPERATOR), talk.scenario.secrets.rubric.criteria)
+            for talk in part
         ]
         for talk, outcome in zip(part, await judge.decide(cases), strict=True):
             if isinstance(outcome, LabsError):
                 kind = outcome.kind if isinstance(outcome, JudgeFailed) else outcome.code
-                found.failures[kind] += len(talk.answers)
+                tally.failures[kind] += len(talk.answers)
             else:
-                _keep(found, talk, outcome)
+                _keep(tally, talk, outcome)
         progress(start + len(part))
-    return found
+    return tally
 
 
-def _keep(found: JudgedTalks, talk: LabelledTalk, verdicts: Sequence[Verdict]) -> None:
+def _keep(tally: JudgedTalks, talk: LabelledTalk, verdicts: Sequence[Verdict]) -> None:
     for part, label, verdict in zip(talk.parts, talk.answers, verdicts, strict=True):
         if verdict.value is None:
-            found.failures[verdict.status.value] += 1
+            tally.failures[verdict.status.value] += 1
             continue
         likely = verdict.value if verdict.probability is None else verdict.probability
-        found.decided.append(DecidedLabel(part, talk.group, label, verdict.value > 0.5, likely))
+        tally.decided.append(DecidedLabel(part, talk.group, label, verdict.value > 0.5, likely))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +88,10 @@ class AgreementFigures:
 
 def agreement_of(decided: Sequence[DecidedLabel]) -> AgreementFigures:
     """The figures of at least one verdict."""
-    labels = np.array([each.label for each in decided], dtype=np.intp)
-    met = np.array([each.met for each in decided], dtype=np.intp)
-    likely = np.array([each.likely for each in decided], dtype=np.float64)
-    groups = [each.group for each in decided]
+    labels = np.array([answer.label for answer in decided], dtype=np.intp)
+    met = np.array([answer.met for answer in decided], dtype=np.intp)
+    likely = np.array([answer.likely for answer in decided], dtype=np.float64)
+    groups = [answer.group for answer in decided]
     yes, no = int(labels.sum()), int((1 - labels).sum())
     return AgreementFigures(
         n=len(decided),
@@ -104,8 +105,8 @@ def agreement_of(decided: Sequence[DecidedLabel]) -> AgreementFigures:
 
 def by_part(decided: Sequence[DecidedLabel]) -> Mapping[str, AgreementFigures]:
     """The figures of each part, and of all under `all`."""
-    names = list(dict.fromkeys(each.part for each in decided if each.part != "all"))
-    parts = {name: agreement_of([each for each in decided if each.part == name]) for name in names}
+    names = list(dict.fromkeys(answer.part for answer in decided if answer.part != "all"))
+    parts = {name: agreement_of([answer for answer in decided if answer.part == name]) for name in names}
     return {**(parts if len(parts) > 1 else {}), "all": agreement_of(decided)}
 
 
@@ -115,11 +116,11 @@ def table(parts: Mapping[str, AgreementFigures]) -> str:
     lines = [f"| | {' | '.join(names)} | 95 % interval |", f"|---|{'---|' * len(names)}---|"]
     last = parts[names[-1]]
 
-    def share(found: FigureInterval | None) -> str:
-        return "-" if found is None else f"{found.value:.0%}"
+    def share(figure: FigureInterval | None) -> str:
+        return "-" if figure is None else f"{figure.value:.0%}"
 
-    def interval(found: FigureInterval | None) -> str:
-        return "-" if found is None else f"{found.low:.0%}-{found.high:.0%}"
+    def interval(figure: FigureInterval | None) -> str:
+        return "-" if figure is None else f"{figure.low:.0%}-{figure.high:.0%}"
 
     for measure in ("agreement", "met wrongly", "missed"):
         values = [getattr(parts[name], measure.replace(" ", "_")) for name in names]

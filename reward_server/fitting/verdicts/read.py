@@ -63,11 +63,11 @@ def read(path: Path | None) -> list[LabelledTalk]:
             return list(_file(packaged, "all"))
     if not path.exists():
         raise InvalidRequest(f"There is no {path}.")
-    sources = sorted(each for name in FOLDER_NAMES for each in path.glob(name)) if path.is_dir() else [path]
-    found = [talk for source in sources for talk in _file(source, source.name.partition(".")[0])]
-    if not found:
+    sources = sorted(file for name in FOLDER_NAMES for file in path.glob(name)) if path.is_dir() else [path]
+    talks = [talk for source in sources for talk in _file(source, source.name.partition(".")[0])]
+    if not talks:
         raise InvalidRequest(f"{path} holds no labelled verdicts: rows of messages and verdicts, as JSONL.")
-    return found
+    return talks
 
 
 def _file(source: Path, part: str) -> Iterator[LabelledTalk]:
@@ -92,7 +92,11 @@ def _row(row: InputRow, part: str) -> Iterator[LabelledTalk]:
         yield from _annotated(data)
         return
     verdicts, messages = data.get("verdicts"), data.get("messages")
-    if not isinstance(verdicts, Mapping) or not verdicts or not all(type(each) is bool for each in verdicts.values()):
+    if (
+        not isinstance(verdicts, Mapping)
+        or not verdicts
+        or not all(type(verdict) is bool for verdict in verdicts.values())
+    ):
         raise BadRow("`verdicts` must hold a question or more, each with true or false")
     if not isinstance(messages, Sequence) or isinstance(messages, str):
         raise BadRow("`messages` must be a list")
@@ -111,12 +115,12 @@ def _annotated(data: Mapping[str, Any]) -> Iterator[LabelledTalk]:
 def _talk(
     situation: str, messages: Sequence[Any], verdicts: Mapping[str, bool], parts: Sequence[str], group: str
 ) -> LabelledTalk:
-    transcript = Transcript.from_messages([Message.model_validate(each) for each in messages])
+    transcript = Transcript.from_messages([Message.model_validate(message) for message in messages])
     scenario = _rubric(situation, tuple(verdicts))
     return LabelledTalk(scenario, transcript, tuple(verdicts.values()), tuple(parts), group)
 
 
 @cache
 def _rubric(situation: str, questions: tuple[str, ...]) -> SealedScenario:
-    criteria = [{"id": f"v{n}", "check": {"judge": {"question": each}}} for n, each in enumerate(questions, 1)]
+    criteria = [{"id": f"v{n}", "check": {"judge": {"question": question}}} for n, question in enumerate(questions, 1)]
     return rubric_of_data({"name": "Labelled verdicts", "situation": situation, "criteria": criteria})
