@@ -94,6 +94,7 @@ class EncoderMatcher:
         looked_up: Callable[[int, int], None] | None = None,
         shelf: AnchorShelf | None = None,
         batched: TextEncoder | None = None,
+        *,
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
         """Compare what `encoder` makes of texts.
