@@ -70,7 +70,7 @@ CANDIDATE_BYTES = 120
 """What a topic that a sentence may be about takes, about."""
 AT_ONCE = 24
 """So many sentences are compared with the case in one go; after them, reading may pause."""
-ANSWERED = 0.6
+ANSWERED = 0.95
 """A sentence that is as likely about something of the case is not compared with what any persona answers."""
 FEW_TURNS = 2
 """Of so few turns, questions are embedded after the line before them in the first go, too; of more, only if needed."""
