@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from pathlib import Path
 
 from pydantic import Field
@@ -61,7 +62,7 @@ def load_background(
     document = document if change is None else change(document)
     document.data = with_groups(document.data, BackgroundFile, secrets.fact_groups)
     file = validated(document, BackgroundFile)
-    findings = in_file(document, _findings(file.background, secrets.persona, topics))
+    findings = in_file(document, _findings(file.background, _Held.of(secrets.persona, topics)))
     if findings:
         raise ScenarioFileError(findings)
     return file.background
@@ -99,12 +100,12 @@ def fitting(
     common: Iterable[Background], own: Iterable[Background], case: PersonaCase, topics: Mapping[str, Topic]
 ) -> tuple[Background, ...]:
     """The part of a common background that suits a case: what its own background could hold beside its own entries."""
-    held = {item.id for item in case.facts} | {item.id for item in case.denials}
+    held = _Held.of(case, topics)
     taken = {entry.id for entry in own}
     found: list[Background] = []
-    for entry in (_told_now(entry, held) for entry in common):
+    for entry in (_told_now(entry, held.items) for entry in common):
         # Of two of one id, the second is for the cases that the first does not suit.
-        if entry.id not in taken and not any(_findings((entry,), case, topics)):
+        if entry.id not in taken and not any(_findings((entry,), held)):
             taken.add(entry.id)
             found.append(entry)
     return tuple(found)
@@ -126,37 +127,80 @@ def _twice(name: str) -> str:
     return f"the id `{name}` is used twice: choose another"
 
 
-def _findings(entries: tuple[Background, ...], case: PersonaCase, topics: Mapping[str, Topic]) -> Iterator[NodeFinding]:
-    held: tuple[Fact | Denial, ...] = (*case.facts, *case.denials)
-    items = {item.id: item for item in held}
-    asked = {normal(ask): name for name, texts in merged_topics(case, topics).items() for ask in texts.asks}
-    count = Counter([*items, *(each.id for each in case.commitments), *(entry.id for entry in entries)])
-    secrets = {name: item for name, item in items.items() if not _is_volunteered(item)}
+@dataclass(frozen=True, slots=True)
+class _Telling:
+    """What a text gives away."""
+
+    lines: tuple[str, ...]
+    """Whole, as `normal` has them."""
+    grams: frozenset[str]
+    """Four content words in a row."""
+
+    @classmethod
+    def of(cls, *texts: str) -> _Telling:
+        return cls(tuple(map(normal, texts)), frozenset[str]().union(*map(grams, texts)))
+
+    def repeated_in(self, other: _Telling) -> bool:
+        """True if the other contains one of these lines, or four of their content words in a row."""
+        return not self.grams.isdisjoint(other.grams) or any(
+            mine in line for line in other.lines for mine in self.lines
+        )
+
+
+_told_by_line = lru_cache(maxsize=8192)(_Telling.of)
+"""The lines of a common background are held against every case."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What the background of a case has to fit."""
+
+    items: Mapping[str, Fact | Denial]
+    commitments: tuple[str, ...]
+    asked: Mapping[str, str]
+    """Example question, as `normal` has it -> the topic it is of."""
+    secrets: Mapping[str, _Telling]
+    """What the persona does not say by itself."""
+
+    @classmethod
+    def of(cls, case: PersonaCase, topics: Mapping[str, Topic]) -> _Held:
+        every: tuple[Fact | Denial, ...] = (*case.facts, *case.denials)
+        return cls(
+            items={item.id: item for item in every},
+            commitments=tuple(each.id for each in case.commitments),
+            asked={normal(ask): name for name, texts in merged_topics(case, topics).items() for ask in texts.asks},
+            secrets={item.id: _Telling.of(*_wordings(item)) for item in every if not _is_volunteered(item)},
+        )
+
+
+def _findings(entries: tuple[Background, ...], held: _Held) -> Iterator[NodeFinding]:
+    count = Counter([*held.items, *held.commitments, *(entry.id for entry in entries)])
     for i, entry in enumerate(entries):
         place = ("background", i)
         if count[entry.id] > 1:
             yield NodeFinding((*place, "id"), _twice(entry.id))
         for where, needs in (("after", entry.after), ("later", entry.later.after if entry.later else ())):
             for name in named_in(needs):
-                if name not in items:
+                if name not in held.items:
                     yield NodeFinding((*place, where), f"there is no fact or denial `{name}`: correct the id")
         for j, ask in enumerate(entry.asks):
-            if owner := asked.get(normal(ask)):
+            if owner := held.asked.get(normal(ask)):
                 yield NodeFinding((*place, "asks", j), f"`{owner}` has this example question: remove it here")
         known = {need for need in entry.after if isinstance(need, str)}
-        yield from _repeated(secrets, known, entry.says, (*place, "says"))
+        yield from _repeated(held.secrets, known, entry.says, (*place, "says"))
         if entry.later:
             then = {need for need in entry.later.after if isinstance(need, str)}
-            yield from _repeated(secrets, known | then, entry.later.says, (*place, "later", "says"))
+            yield from _repeated(held.secrets, known | then, entry.later.says, (*place, "later", "says"))
 
 
 def _repeated(
-    secrets: Mapping[str, Fact | Denial], known: Container[str], says: Sequence[str], place: tuple[str | int, ...]
+    secrets: Mapping[str, _Telling], known: Container[str], says: Sequence[str], place: tuple[str | int, ...]
 ) -> Iterator[NodeFinding]:
     """The places where answers give away what does not have to be said before them."""
     for j, line in enumerate(says):
-        for name, item in secrets.items():
-            if name not in known and _repeats(line, item):
+        said = _told_by_line(line)
+        for name, secret in secrets.items():
+            if name not in known and secret.repeated_in(said):
                 told = f"repeats `{name}`: say it in other words, or name `{name}` in `after`"
                 yield NodeFinding((*place, j), told)
 
@@ -165,7 +209,5 @@ def _is_volunteered(item: Fact | Denial) -> bool:
     return isinstance(item, Fact) and item.tier is Tier.VOLUNTEERED
 
 
-def _repeats(line: str, item: Fact | Denial) -> bool:
-    """True if a line contains a wording of a fact, or four of its content words in a row."""
-    wordings = (*item.says, item.again) if isinstance(item, Fact) and item.again else item.says
-    return any(normal(wording) in normal(line) or grams(wording) & grams(line) for wording in wordings)
+def _wordings(item: Fact | Denial) -> tuple[str, ...]:
+    return (*item.says, item.again) if isinstance(item, Fact) and item.again else tuple(item.says)

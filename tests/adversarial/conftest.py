@@ -12,9 +12,9 @@ from benchmarks.plays import Base, all_scenarios, bases
 from personas.reading.reader import Reader
 from reward_server.scoring.disclosure import FULL_DISCLOSURE
 from reward_server.scoring.scorer import Scorer
-from reward_server.server.engine import build_scorer, load_matcher, load_reader
+from reward_server.server.engine import build_scorer, load_matcher, load_reader, load_scenarios
 from reward_server.settings import Settings
-from scenarios.library import Library, load_library, natural_agents
+from scenarios.library import Library, natural_agents
 
 FEW = ("customer-support/charged-twice", "clinical-intake/chest-tightness-at-work", "tutoring/two-discounts")
 """Scenarios of the fast tests."""
@@ -28,7 +28,7 @@ TalksOf = Callable[[str], list[Base]]
 
 @pytest.fixture(scope="package")
 def library() -> Library:
-    return load_library()
+    return load_scenarios(None)
 
 
 @pytest.fixture(scope="package")

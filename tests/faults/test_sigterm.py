@@ -82,7 +82,7 @@ async def test_turns_in_flight_are_answered_and_stored_and_the_exit_code_is_0(tm
 
 
 async def test_what_is_not_done_in_time_is_a_503_and_what_was_stored_is_answered_with_it(tmp_path: Path) -> None:
-    settings = {"LABS_DRAIN_S": "1", "LABS_METRICS_ACCESS": "open"}
+    settings = {"LABS_DRAIN_S": "4", "LABS_METRICS_ACCESS": "open"}
     with server_process(tmp_path, keys=("acme",), **settings) as server:
         async with server.client("acme") as http, server.client("acme") as looking:
             made = [(await http.post("/episodes", json=WHERE)).json()["episode_id"] for _ in range(IN_FLIGHT)]
@@ -90,7 +90,7 @@ async def test_what_is_not_done_in_time_is_a_503_and_what_was_stored_is_answered
 
             def words(number: int) -> str:
                 # Words that nobody has said before, and too many to be read in the time left.
-                return " ".join(f"And what about the {number * 100 + i}th time, was it wet?" for i in range(40))
+                return " ".join(f"And what about the {number * 200 + i}th time, was it wet?" for i in range(160))
 
             async def play(number: int) -> httpx2.Response:
                 body = {"messages": [{"role": "user", "content": words(number)}]}

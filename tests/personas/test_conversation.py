@@ -16,9 +16,9 @@ from personas.hearing.types import AgentTurn, Hearing
 from personas.play.simulator import Reply, Simulator
 from personas.reading.reader import Reader
 from personas.replay.replayer import Exchange, replay
-from reward_server.server.engine import load_matcher, load_reader
+from reward_server.server.engine import load_matcher, load_reader, load_scenarios
 from reward_server.settings import Settings
-from scenarios.library import Library, load_library
+from scenarios.library import Library
 
 VAN, FLOUR, LEASE, PICTURES = (
     f"negotiation/{slug}" for slug in ("used-van", "flour-supply", "studio-lease", "illustrator-contract")
@@ -27,7 +27,7 @@ VAN, FLOUR, LEASE, PICTURES = (
 
 @pytest.fixture(scope="module")
 def library() -> Library:
-    return load_library()
+    return load_scenarios(None)
 
 
 @pytest.fixture(scope="module")

@@ -9,16 +9,17 @@ from personas.hearing.state import PersonaState
 from personas.hearing.types import AgentTurn
 from personas.reading.acts import Act, ReadCandidate, Reading, Sentence
 from personas.reading.reader import Reader
+from reward_server.server.engine import load_reader, load_scenarios
 from reward_server.settings import Settings
-from scenarios.library import Library, load_library
-from tests.personas.test_conversation import Talk, load_reader
+from scenarios.library import Library
+from tests.personas.test_conversation import Talk
 
 VAN, PARCEL = "negotiation/used-van", "customer-support/parcel-at-the-old-flat"
 
 
 @pytest.fixture(scope="module")
 def library() -> Library:
-    return load_library()
+    return load_scenarios(None)
 
 
 @pytest.fixture(scope="module")

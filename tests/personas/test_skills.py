@@ -15,9 +15,10 @@ from personas.hearing.state import PersonaState
 from personas.hearing.tasks import Task, task_of
 from personas.reading.acts import Act, Sentence
 from personas.reading.reader import Reader
+from reward_server.server.engine import load_reader, load_scenarios
 from reward_server.settings import Settings
-from scenarios.library import Library, load_library
-from tests.personas.test_conversation import Talk, load_reader
+from scenarios.library import Library
+from tests.personas.test_conversation import Talk
 
 DISCOUNTS, CUP, TRIP, LOOP = (
     f"tutoring/{slug}" for slug in ("two-discounts", "half-a-cup", "there-and-back", "loop-stops-early")
@@ -32,7 +33,7 @@ UNDERSTOOD = {
 
 @pytest.fixture(scope="module")
 def library() -> Library:
-    return load_library()
+    return load_scenarios(None)
 
 
 @pytest.fixture(scope="module")

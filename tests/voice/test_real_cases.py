@@ -17,9 +17,9 @@ from personas.reading.matcher import Matcher
 from personas.reading.reader import Reader
 from personas.replay.replayer import Exchange, replay
 from personas.text.sentences import sentences
-from reward_server.server.engine import load_matcher
+from reward_server.server.engine import load_matcher, load_scenarios
 from reward_server.settings import Settings
-from scenarios.library import Library, SealedScenario, load_library
+from scenarios.library import Library, SealedScenario
 from tests.contract.house import packaged_reader
 
 pytestmark = pytest.mark.slow
@@ -40,7 +40,7 @@ def reader() -> Reader:
 
 @pytest.fixture(scope="module")
 def library() -> Library:
-    return load_library()
+    return load_scenarios(None)
 
 
 @dataclass(frozen=True)
