@@ -53,7 +53,7 @@ SURELY_MADE = 0.8
 """The persona answers a commitment that is as likely as this. Below, its answer was as often wrong as right in play."""
 CLEARLY_MADE = 0.7
 """Enough for one that the persona came for."""
-BINDING = 0.993
+BINDING = 0.98
 """A commitment that costs the agent has to be this clear, and asserted."""
 TOPICS_A_SENTENCE = 2
 INSTEAD = 0.6
