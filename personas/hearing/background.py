@@ -118,7 +118,8 @@ def aside_of(
         again = common is not None and common[1].repeats
         brought = ((own, needed), (common, needed if again else max(needed, CERTAIN)))
         enough = [aside for aside, least in brought if aside and least <= aside[0].confidence > rival]
-        found_now = max(enough, key=lambda pair: pair[0].confidence) if again and enough else next(iter(enough), None)
+        # The author's line first, unless what any persona answers is the likelier of two that are likely enough.
+        found_now = max(enough, key=lambda pair: pair[0].confidence, default=None)
         if found_now is None or found_now[1].id in chosen:
             continue
         best, entry = found_now

@@ -53,8 +53,10 @@ SURELY_MADE = 0.8
 """The persona answers a commitment that is as likely as this. Below, its answer was as often wrong as right in play."""
 CLEARLY_MADE = 0.7
 """Enough for one that the persona came for."""
-BINDING = 0.993
+BINDING = 0.98
 """A commitment that costs the agent has to be this clear, and asserted."""
+BINDING_BESIDE = 0.993
+"""The same where the sentence makes a likelier one: "Come in today" is also near "Come in this week"."""
 TOPICS_A_SENTENCE = 2
 INSTEAD = 0.6
 """So close to the likeliest topic of a sentence, another may be told where the likeliest is not."""
@@ -470,7 +472,9 @@ def _may_make(commitment: CompiledCommitment, sentence: Sentence) -> bool:
 def _binds(commitment: CompiledCommitment, candidate: ReadCandidate, sentence: Sentence) -> bool:
     """True if it may cost the agent: the whole sentence says it, as the agent's own word to the persona."""
     asserted = sentence.stance in (Stance.ASSERTED, Stance.NONE, Stance.OTHER)
-    return candidate.confidence >= BINDING and asserted and (commitment.also_questions or not is_question(sentence))
+    likelier = any(other.confidence > candidate.confidence for other in sentence.commitments)
+    sure = candidate.confidence >= (BINDING_BESIDE if likelier else BINDING)
+    return sure and asserted and (commitment.also_questions or not is_question(sentence))
 
 
 def is_question(sentence: Sentence) -> bool:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from personas.case.compiled import CompiledCase, CompiledTopic
 from personas.case.schema import Tier
 from personas.reading.embedder import Embedder, Vectors
-from personas.text.wording import content_stems, stem_line, stems
+from personas.text.wording import content_stems, normal, stem_line, stems
 
 UNSEEN_IDF = 3.0
 """The weight of a word that no topic of the case has."""
@@ -89,6 +89,16 @@ class CaseIndex:
         return _places_by_word(self.commitments)
 
     @cached_property
+    def topics_by_example(self) -> dict[str, tuple[int, ...]]:
+        """Per example, as `normal` has it, the places of the topics that have it."""
+        return _places_by_example(self.topics)
+
+    @cached_property
+    def commitments_by_example(self) -> dict[str, tuple[int, ...]]:
+        """Per example, as `normal` has it, the places of the commitments that have it."""
+        return _places_by_example(self.commitments)
+
+    @cached_property
     def topic_stack(self) -> Stack:
         """Of a case with topics."""
         return Stack(self.topics)
@@ -105,6 +115,14 @@ def _places_by_word(groups: Sequence[TextGroup]) -> dict[str, tuple[int, ...]]:
         for word in group.words:
             places_of.setdefault(word, []).append(place)
     return {word: tuple(places) for word, places in places_of.items()}
+
+
+def _places_by_example(groups: Sequence[TextGroup]) -> dict[str, tuple[int, ...]]:
+    places_of: dict[str, list[int]] = {}
+    for place, group in enumerate(groups):
+        for example in dict.fromkeys(map(normal, group.texts)):
+            places_of.setdefault(example, []).append(place)
+    return {example: tuple(places) for example, places in places_of.items()}
 
 
 def index_of(case: CompiledCase, embedder: Embedder, background: Sequence[CompiledTopic] = ()) -> CaseIndex:

@@ -25,7 +25,7 @@ from personas.reading.index import CaseIndex, index_of
 from personas.reading.second import AT_MOST, MAY_MAKE, SecondReader, read_again
 from personas.text.memory import KEPT_CHARS, Memory
 from personas.text.sentences import clauses, sentences
-from personas.text.wording import content_stems
+from personas.text.wording import content_stems, normal
 from personas.text.yield_point import yield_point
 
 __all__ = [
@@ -70,8 +70,12 @@ CANDIDATE_BYTES = 120
 """What a topic that a sentence may be about takes, about."""
 AT_ONCE = 24
 """So many sentences are compared with the case in one go; after them, reading may pause."""
-ANSWERED = 0.6
+ANSWERED = 0.95
 """A sentence that is as likely about something of the case is not compared with what any persona answers."""
+VERBATIM = 0.995
+"""An author's example that is said word for word is at least as likely what the author wrote it for."""
+BARE_WORDS = 2
+"""With no more meaningful words than this, a question is about what the line before it makes of it."""
 FEW_TURNS = 2
 """Of so few turns, questions are embedded after the line before them in the first go, too; of more, only if needed."""
 KEPT_TURNS, KEPT_BYTES = 16_384, 48_000_000
@@ -315,7 +319,7 @@ class LocalReader(Reader):
         """
         ids = [group.id for group in index.commitments]
         features = commitment_features(index, heard)
-        rows = self._heads.commitments_of(features).reshape(len(heard), len(ids))
+        rows = self._made_by(index, heard, features)
         if self._second is None or not ids:
             return [_candidates(ids, row, COMMITMENT_FLOOR) for row in rows]
         alike = features[:, 0].reshape(rows.shape)
@@ -332,11 +336,21 @@ class LocalReader(Reader):
         """A row a sentence, or a part of one; without columns where nobody has anything to tell."""
         if not index.topics:
             return np.zeros((len(heard), 0))
-        return self._heads.topics_of(topic_features(index, heard)).reshape(len(heard), len(index.topics))
+        rows = self._heads.topics_of(topic_features(index, heard)).reshape(len(heard), len(index.topics))
+        whole = [len(content_stems(line.text)) > BARE_WORDS for line in heard]
+        return _verbatim(
+            rows,
+            [line.text if tells else "" for line, tells in zip(heard, whole, strict=True)],
+            index.topics_by_example,
+        )
 
     def _promises(self, index: CaseIndex, heard: Sequence[EncodedSentence]) -> Probabilities:
         """A row a sentence."""
-        return self._heads.commitments_of(commitment_features(index, heard)).reshape(len(heard), len(index.commitments))
+        return self._made_by(index, heard, commitment_features(index, heard))
+
+    def _made_by(self, index: CaseIndex, heard: Sequence[EncodedSentence], features: Matrix) -> Probabilities:
+        rows = self._heads.commitments_of(features).reshape(len(heard), len(index.commitments))
+        return _verbatim(rows, [line.text for line in heard], index.commitments_by_example)
 
     def _index(self, case: CompiledCase) -> CaseIndex:
         return self._made(self._indexes, case, lambda: index_of(case, self._embedder))
@@ -359,6 +373,18 @@ class LocalReader(Reader):
             with self._lock:
                 known = kept.setdefault(case, made)
         return known
+
+
+def _verbatim(rows: Probabilities, said: Sequence[str], places_of: Mapping[str, Sequence[int]]) -> Probabilities:
+    """The rows, with what an author wrote for one topic or commitment alone heard as that.
+
+    Of two that share an example the heads choose.
+    """
+    for number, text in enumerate(said):
+        places = places_of.get(normal(text), ())
+        if len(places) == 1:
+            rows[number, places[0]] = max(rows[number, places[0]], VERBATIM)
+    return rows
 
 
 def readings_kept() -> Memory[tuple[CompiledCase, Turn], Reading]:

@@ -123,10 +123,10 @@ async def test_the_background_is_asked_about_only_where_no_fact_fits() -> None:
 
     decider, case = MemoryDecider(recalls), compiled(background=(WALKS,))
     asking = reader(decider)
-    fits = Sentence("When did it crack?", frozenset({Act.ASK}), topics=(ReadCandidate("noise", 0.9),))
+    fits = Sentence("When did it crack?", frozenset({Act.ASK}), topics=(ReadCandidate("noise", 0.97),))
     fits_not = Sentence("Do you walk much?", frozenset({Act.ASK}))
     found = await asyncio.to_thread(asking.beside, case, "", [fits, fits_not])
-    assert found[0] == (ReadCandidate("noise", 0.9),)
+    assert found[0] == (ReadCandidate("noise", 0.97),)
     assert found[1][0] == ReadCandidate("walks", 0.7)
     assert [name.split(".")[0] for name in decider.asked[0][1]] == ["s2"]
 
