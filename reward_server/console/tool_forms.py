@@ -1,7 +1,7 @@
 """A form for a tool, made of its JSON schema, and the input that such a form brings.
 
-What a schema says that a form has no field for is entered as JSON. Nothing is checked here: whether an input fits is
-told by the server when the turn is played, as to any other agent.
+What a schema says that a form has no field for is entered as JSON. Only that nothing is missing is checked here, before
+a turn is spent: whether an input fits is told by the server when the turn is played, as to any other agent.
 """
 
 from __future__ import annotations
@@ -70,9 +70,12 @@ def input_of(tool: ToolForm, form: Form) -> Json:
     """The input that was entered for a tool; fields that were left empty are left out.
 
     Raises:
-        InvalidRequest: a number is none, or what should be JSON is none.
+        InvalidRequest: something is missing, a number is none, or what should be JSON is none.
     """
-    entered = ((field, form.text(f"{tool.id}.{field.name}")) for field in fields_of(tool))
+    entered = [(field, form.text(f"{tool.id}.{field.name}")) for field in fields_of(tool)]
+    missing = [field.name for field, text in entered if field.is_required and not text.strip()]
+    if missing:
+        raise InvalidRequest(errors=[FieldProblem((name,), "The tool needs this.") for name in missing])
     return {field.name: _value(field, text) for field, text in entered if text.strip() or field.kind is FieldKind.YES}
 
 

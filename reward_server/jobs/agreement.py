@@ -5,19 +5,14 @@ What comes out is figures alone, as `labs judges agree` writes them; nothing is 
 
 from __future__ import annotations
 
-import asyncio
-import shutil
 from collections.abc import Sequence
 
 from reward_server.access import visible_collections
 from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
 from reward_server.errors import Forbidden
-from reward_server.folders import make_private
-from reward_server.jobs.kinds import JobItem, Record, WholeFile, Work, failed, record_alone, succeeded
+from reward_server.jobs.kinds import JobItem, Record, WholeFile, Work
 from reward_server.jobs.learning import DEADLINE_S
-from reward_server.jobs.rows import write_rows
-from reward_server.jobs.subprocess import DataRefused, run
-from reward_server.ownership import of_lab
+from reward_server.jobs.rows import RowsErrand
 from reward_server.scoring.compose import RUBRIC
 from reward_server.settings import Settings
 from reward_server.store.records import JsonObject
@@ -34,7 +29,7 @@ class MeasureAgreement:
     slice_size = 1
 
     def __init__(self, store: Store, settings: Settings, catalog: Catalog) -> None:
-        self._store = store
+        self._errand = RowsErrand(store, settings.learning)
         self._settings = settings
         self._catalog = catalog
         self.whole = WholeFile(MOST_ROWS, DEADLINE_S)
@@ -48,14 +43,8 @@ class MeasureAgreement:
     async def run(self, work: Work, items: Sequence[JobItem], record: Record) -> None:
         """Have them measured; what is wrong with the rows fails the job."""
         [item] = items
-        own = of_lab(self._settings.learning, work.lab.lab_id)
-        assert own is not None, "labs have ids that can be names of folders"
-        place = own / work.job_id
-        await asyncio.to_thread(make_private, place)
-        await write_rows(self._store, work, place / "rows.jsonl")
         root = self._settings.scenarios
         order: JsonObject = {
-            "rows": str(place / "rows.jsonl"),
             "collections": [found.card.slug for found in visible_collections(work.lab, self._catalog)],
             "collection_slug": work.params.get("collection_slug"),
             "scenario_slug": work.params.get("scenario_slug"),
@@ -64,11 +53,4 @@ class MeasureAgreement:
             "encoder": self._settings.encoder,
             "options": work.params.get("agreement", {}),
         }
-        made = await run(MEASURE, order, work.note)
-        outcome = (
-            failed(item.index, made.code, made.message)
-            if isinstance(made, DataRefused)
-            else succeeded(item.index, made)
-        )
-        await record_alone(self._store, record, [outcome])
-        await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
+        await self._errand.run(MEASURE, order, work, item, record)

@@ -6,7 +6,6 @@ until the job is over, so that another worker on the same folder goes on with it
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -17,11 +16,8 @@ from pathlib import Path
 from reward_server.auth.lab import Lab
 from reward_server.clock import Clock
 from reward_server.errors import StorageExhausted
-from reward_server.folders import make_private
-from reward_server.jobs.kinds import JobItem, Record, WholeFile, Work, failed, record_alone, succeeded
-from reward_server.jobs.rows import write_rows
-from reward_server.jobs.subprocess import DataRefused, run
-from reward_server.ownership import of_lab
+from reward_server.jobs.kinds import JobItem, Record, WholeFile, Work
+from reward_server.jobs.rows import RowsErrand, own_folder
 from reward_server.settings import Settings
 from reward_server.store.records import JsonObject
 from reward_server.store.store import Store
@@ -55,48 +51,29 @@ class FittingItem:
 
     def __init__(self, learning: FittingKind, store: Store, settings: Settings, clock: Clock) -> None:
         self._learning = learning
-        self._store = store
+        self._errand = RowsErrand(store, settings.learning)
         self._settings = settings
         self._clock = clock
         self.whole = WholeFile(learning.most_lines, DEADLINE_S)
 
     async def check(self, lab: Lab, _params: JsonObject) -> None:
         """`StorageExhausted` where the lab keeps as many as it may."""
-        own = _own(self._learning.folder, lab)
+        own = own_folder(self._learning.folder, lab)
         if len(list(own.glob(self._learning.kept_as))) >= MOST_KEPT:
             raise StorageExhausted(f"This lab keeps {MOST_KEPT} of these; delete some first.")
 
     async def run(self, work: Work, items: Sequence[JobItem], record: Record) -> None:
         """Have it made; what is wrong with the rows fails the job."""
         [item] = items
-        place = _own(self._settings.learning, work.lab) / work.job_id
-        await asyncio.to_thread(make_private, place)
-        await write_rows(self._store, work, place / "rows.jsonl")
-        own = _own(self._learning.folder, work.lab)
+        own = own_folder(self._learning.folder, work.lab)
         order: JsonObject = {
-            "rows": str(place / "rows.jsonl"),
-            "place": str(place),
             "models": str(own),
             "calibrations": str(own),
             "encoder": self._settings.encoder,
             "created": self._clock.now().isoformat(),
             "options": work.params.get(self._learning.options, {}),
         }
-        made = await run(self._learning.errand, order, work.note)
-        outcome = (
-            failed(item.index, made.code, made.message)
-            if isinstance(made, DataRefused)
-            else succeeded(item.index, made)
-        )
-        await record_alone(self._store, record, [outcome])
-        await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
-
-
-def _own(folder: Path, lab: Lab) -> Path:
-    """The lab's part of a folder."""
-    own_folder = of_lab(folder, lab.lab_id)
-    assert own_folder is not None, "labs have ids that can be names of folders"
-    return own_folder
+        await self._errand.run(self._learning.errand, order, work, item, record)
 
 
 def forget_begun(folder: Path, before: datetime, open_jobs: Collection[str], lab_id: str = "*") -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -56,6 +57,16 @@ async def visiting(house: House) -> AsyncIterator[Browser]:
     transport = httpx2.ASGITransport(app=house.app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:
         yield Browser(http)
+
+
+@asynccontextmanager
+async def entered(house: House, **made: Any) -> AsyncIterator[Browser]:
+    """Somebody who has entered a key at a server that asks for keys."""
+    key = await house.key(**made)
+    house.end_development_mode()
+    async with visiting(house) as browser:
+        await browser.enter(key)
+        yield browser
 
 
 async def test_without_a_key_one_is_asked_for_and_then_the_page(house: House) -> None:
@@ -110,10 +121,7 @@ async def test_a_session_ends_by_itself_and_with_its_key(house: House) -> None:
 
 
 async def test_leaving_forgets_the_key(house: House) -> None:
-    key = await house.key()
-    house.end_development_mode()
-    async with visiting(house) as browser:
-        await browser.enter(key)
+    async with entered(house) as browser:
         token = await browser.token("")
         await browser.post("/logout", token)
         assert (await browser.get("")).status_code == 303
@@ -150,10 +158,7 @@ async def test_another_lab_finds_nothing(house: House) -> None:
 
 
 async def test_a_key_opens_what_its_calls_open(house: House) -> None:
-    key = await house.key(scopes={Scope.SCORE})
-    house.end_development_mode()
-    async with visiting(house) as browser:
-        await browser.enter(key)
+    async with entered(house, scopes={Scope.SCORE}) as browser:
         refused = await browser.get("/episodes")
         assert refused.status_code == 403
         assert "train" in refused.text
@@ -161,10 +166,7 @@ async def test_a_key_opens_what_its_calls_open(house: House) -> None:
 
 
 async def test_a_page_counts_against_the_rate_of_its_key(house: House) -> None:
-    key = await house.key(rate_per_minute=3)
-    house.end_development_mode()
-    async with visiting(house) as browser:
-        await browser.enter(key)
+    async with entered(house, rate_per_minute=3) as browser:
         statuses = [(await browser.get("/episodes")).status_code for _ in range(4)]
         assert statuses == [200, 200, 200, 429]
 
@@ -231,7 +233,9 @@ async def _everything(browser: Browser, labs: Client) -> None:
     ):
         await browser.get(path)
         await browser.get(path, **{"HX-Request": "true"})
-    await browser.post(f"/play/{other['episode_id']}/turns", content="What are you scored by?", tool="repair")
+    call = {"content": "What are you scored by?", "tool": "repair"}
+    await browser.post(f"/play/{other['episode_id']}/turns", **call)
+    await browser.post(f"/play/{other['episode_id']}/turns", **call, **{"repair.value": "new_tube"})
     await browser.post(f"/play/{other['episode_id']}/end")
 
 

@@ -12,12 +12,14 @@ import pytest
 
 from personas.reading.matcher import Matcher
 from reward_server.auth.scopes import EVERY, Scope
+from reward_server.fitting.agreement.read import ConversationSide, LabelledEntry
+from reward_server.fitting.agreement.run import of_scores
 from reward_server.ids import IdPrefix, new_id
 from reward_server.jobs.kinds import succeeded
 from reward_server.store.job_claims import ItemLease
 from reward_server.store.job_records import TRAIN_POLICY, JobRow, JobStatus
 from scenarios.library import Library
-from tests.console.test_admission import visiting
+from tests.console.test_admission import entered, visiting
 from tests.contract.conftest import data, empty_database, house, library, matcher
 from tests.contract.house import House, Json, running_house
 from trainer_client.wire.jobs import JobType
@@ -60,13 +62,13 @@ async def queued(house: House, kind: str) -> str:
     return row.job_id
 
 
-async def finish(house: House, kind: str) -> None:
+async def finish(house: House, kind: str, result: Json | None = None) -> None:
     """Do the item of the job of that type, as its worker would."""
     now = house.clock.now()
     async with house.store.transaction() as unit:
         claim = (await unit.job_items.claim(ItemLease("token", now + timedelta(hours=1), 1), [kind], now)).claim
         assert claim is not None
-        await unit.job_items.record(claim, [succeeded(0, RESULTS[kind])], now)
+        await unit.job_items.record(claim, [succeeded(0, result or RESULTS[kind])], now)
 
 
 @pytest.fixture
@@ -110,6 +112,26 @@ async def test_a_check_of_scenarios_reports_how_it_went(idle: House) -> None:
     assert (report["passed"], report["findings"]) == (False, 3)
 
 
+async def test_a_measurement_of_judges_shows_its_figures(idle: House) -> None:
+    sides = [ConversationSide(scores={"<b>mine": k / 10, "theirs": k % 3 / 3}) for k in range(10)]
+    measured = of_scores([LabelledEntry((side,), f"row {k}", float(k > 4)) for k, side in enumerate(sides)])
+    job_id = await queued(idle, "measure_agreement")
+    await finish(idle, "measure_agreement", {"agreement": measured | {"notes": ["<i>Some</i> were left out."]}})
+    async with visiting(idle) as browser:
+        page = (await browser.get(f"/jobs/{job_id}")).text
+    figures = [measured["labels"]["<b>mine"][name] for name in ("spearman", "kappa")]
+    cells = [f"{each['value']:.3f} [{each['low']:.3f}, {each['high']:.3f}]" for each in figures]
+    row = re.findall(r"<td[^>]*>([^<]*)</td>", page.partition('<th scope="row">&lt;b&gt;mine</th>')[2])[:2]
+    assert row == cells
+    assert re.findall(r"<h2>([^<]*)</h2>", page.partition("<main")[2]) == [
+        "With human labels",
+        "With each other",
+        "Results",
+    ]
+    assert "<b>10</b><span>dialogues</span>" in page
+    assert "&lt;i&gt;Some&lt;/i&gt; were left out." in page
+
+
 MENU = 'aria-label="Console"'
 
 
@@ -151,10 +173,7 @@ async def test_what_is_not_there_keeps_the_menu_and_leads_back(house: House) -> 
 
 
 async def test_who_has_no_access_gets_no_menu(house: House) -> None:
-    key = await house.key(scopes={Scope.SCORE})
-    house.end_development_mode()
-    async with visiting(house) as browser:
-        await browser.enter(key)
+    async with entered(house, scopes={Scope.SCORE}) as browser:
         refused = await browser.get("/episodes")
         assert refused.status_code == 403
         assert MENU not in refused.text

@@ -79,13 +79,19 @@ def test_what_was_entered_has_the_types_of_the_schema() -> None:
         "notes": ["a", "b"],
         "rest": {"k": [1]},
     }
-    assert tool_forms.input_of(SHEET, Form()) == {"urgent": False}
+    assert tool_forms.input_of(SHEET, entered(summary="x", count="1")) == {"summary": "x", "count": 1, "urgent": False}
+
+
+def test_what_a_tool_needs_and_was_left_empty_is_named() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        tool_forms.input_of(SHEET, entered(summary=" "))
+    assert [problem.loc for problem in caught.value.errors] == [("summary",), ("count",)]
 
 
 @pytest.mark.parametrize(("name", "value"), [("count", "many"), ("price", "x"), ("rest", "{")])
 def test_a_number_that_is_none_is_named(name: str, value: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        tool_forms.input_of(SHEET, entered(**{name: value}))
+        tool_forms.input_of(SHEET, entered(**{"summary": "x", "count": "1", name: value}))
     assert caught.value.errors[0].loc == (name,)
 
 

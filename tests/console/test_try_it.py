@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from playwright.sync_api import Route
 
 from tests.console.conftest import Visitor
 
@@ -38,7 +39,13 @@ def test_a_conversation_from_the_card_to_the_receipt(visitor: Visitor) -> None:
     assert "Glass in the back wheel." in call
     assert "true" in call
 
-    page.get_by_role("button", name="End the conversation").click()
+    end = page.get_by_role("button", name="End the conversation")
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    end.click()
+    page.reload()
+    assert end.is_visible()
+    page.once("dialog", lambda dialog: dialog.accept())
+    end.click()
     receipt = page.locator(".receipt")
     receipt.wait_for()
     assert "client terminated" in receipt.inner_text()
@@ -53,6 +60,41 @@ def test_what_does_not_fit_a_tool_is_said_at_the_call(visitor: Visitor) -> None:
     page.get_by_label("summary").fill("x")
     visitor.say("A moment.", 1)
     assert page.locator("#t1 .call.refused b").inner_text()
+
+
+def test_what_a_tool_needs_is_asked_for_before_a_turn_is_spent(visitor: Visitor) -> None:
+    visitor.begin()
+    page = visitor.page
+    page.get_by_text("Call a tool with it").click()
+    page.locator("select[name=tool]").select_option("job_sheet")
+    page.get_by_text("Call a tool with it").click()  # shut again: what is missing has to be seen
+    page.get_by_label("Your message").fill("A moment.")
+    page.get_by_role("button", name="Send").click()
+    needed = page.locator("[name='job_sheet.summary']")
+    assert needed.evaluate("each => document.activeElement === each && each.validationMessage !== ''")
+    needed.fill("  ")
+    page.get_by_role("button", name="Send").click()
+    problem = page.locator("#flash .problem")
+    problem.wait_for()
+    assert "summary The tool needs this." in problem.inner_text()
+    visitor.complaints.clear()  # the browser notes the status of the answer
+    needed.fill("Glass in the back wheel.")
+    visitor.say("A moment.", 1)
+    assert page.locator("#t1 .call:not(.refused)").count() == 1
+
+
+def test_a_turn_that_takes_long_says_what_is_waited_for(visitor: Visitor) -> None:
+    visitor.begin()
+    page = visitor.page
+    held: list[Route] = []
+    page.route("**/turns", lambda route: held.append(route))
+    for number, told in enumerate(("The persona learns its case first…", "The persona reads your turn…"), start=1):
+        assert page.get_by_text(told).is_hidden()
+        page.get_by_label("Your message").fill("How did it happen?")
+        page.get_by_label("Your message").press("Enter")
+        page.get_by_text(told).wait_for()
+        held.pop().continue_()
+        page.wait_for_selector(f"#t{number}")
 
 
 def test_code_to_copy_scores_the_same_conversation(visitor: Visitor) -> None:

@@ -16,12 +16,13 @@ from reward_server.fitting.agreement.attacks import ATTACKS
 from reward_server.fitting.agreement.figures import Figures
 from reward_server.fitting.agreement.plot import drawn
 from reward_server.fitting.agreement.read import LabelledEntry, RowDefaults, read
-from reward_server.fitting.agreement.report import NAMES, markdown, write
+from reward_server.fitting.agreement.report import markdown, write
 from reward_server.fitting.agreement.run import AgreementTask, of_judges, of_scores
 from reward_server.fitting.agreement.scores import MeasuredJudges, attacked
 from reward_server.judges.base import Case
 from reward_server.judges.estimate import ConversationJudge, Estimate
 from reward_server.judges.pairwise import PairwisePreference
+from reward_server.preferences.agreement_tables import NAMES
 from reward_server.scoring.disclosure import FULL_DISCLOSURE
 from reward_server.scoring.scorer import Scorer
 from reward_server.transcripts.transcript import Transcript

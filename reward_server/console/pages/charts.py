@@ -23,6 +23,7 @@ pages = Pages()
 Json = dict[str, Any]
 MOST_EPISODES = 1_000
 MOST_POINTS = 500
+MOST_DIMENSIONS = 8
 BINS = 20
 
 
@@ -38,6 +39,7 @@ async def charts(visit: Visit) -> Response:
         scored = [row for row in found if row.reward is not None]
         drawn = scored[:MOST_POINTS]
         lengths = await unit.browsing.lengths(lab_id, [row.id for row in drawn])
+    dimensions, not_drawn = _dimensions(scored)
     return view.page(
         visit,
         "charts.html",
@@ -46,7 +48,9 @@ async def charts(visit: Visit) -> Response:
         count=len(scored),
         is_cut=len(found) == MOST_EPISODES,
         mean=_mean([row.reward or 0.0 for row in scored]),
-        histograms=_histograms(scored),
+        rewards=histogram((row.reward or 0.0 for row in scored), "reward"),
+        dimensions=dimensions,
+        not_drawn=not_drawn,
         scatter=_scatter(drawn, lengths),
         caps=_caps(scored) if visit.sees_why else None,
         by_scenario=_by_scenario(scored),
@@ -64,15 +68,12 @@ def histogram(values: Iterable[float], label: str) -> Json:
     }
 
 
-def _histograms(scored: Sequence[BrowsedRow]) -> list[tuple[str, Json]]:
-    found = [("reward", histogram((row.reward or 0.0 for row in scored), "reward"))] if scored else []
-    names = list(dict.fromkeys(name for row in scored for name in row.scores))
-    if len(names) > 8:
-        return found
-    return [
-        *found,
-        *((name, histogram((row.scores[name] for row in scored if name in row.scores), "")) for name in names),
-    ]
+def _dimensions(scored: Sequence[BrowsedRow]) -> tuple[list[tuple[str, Json]], int]:
+    """Histograms of the dimensions that most episodes have, and how many others there are."""
+    names = [name for name, _ in Counter(name for row in scored for name in row.scores).most_common()]
+    drawn = sorted(names[:MOST_DIMENSIONS])
+    values = {name: [row.scores[name] for row in scored if name in row.scores] for name in drawn}
+    return [(name, histogram(values[name], "")) for name in drawn], len(names) - len(drawn)
 
 
 def _scatter(drawn: Sequence[BrowsedRow], lengths: dict[str, int]) -> Json:

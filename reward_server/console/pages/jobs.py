@@ -17,6 +17,7 @@ from reward_server.console.routing import ROOT, Pages
 from reward_server.console.visit import Visit
 from reward_server.errors import FieldProblem, InvalidRequest, LabsError
 from reward_server.ids import IdPrefix
+from reward_server.preferences.agreement_tables import tables
 from reward_server.store.job_records import OPEN
 from reward_server.store.records import PageEnd
 from trainer_client.wire import JobRequest
@@ -78,7 +79,7 @@ async def job(visit: Visit, job_id: str) -> Response:
         job=body,
         results=results[:ROWS],
         after=results[ROWS - 1]["index"] if len(results) > ROWS else None,
-        report=await _report(visit, job_id),
+        **await _figures(visit, job_id),
     )
 
 
@@ -100,15 +101,20 @@ async def _first(visit: Visit, job_id: str, after: int) -> Any:
             return
 
 
-async def _report(visit: Visit, job_id: str) -> Json:
+async def _figures(visit: Visit, job_id: str) -> Json:
+    """What the report of the job has in single figures, and in tables."""
     try:
         report = await visit.services.jobs.report(visit.lab, job_id)
     except LabsError:
-        return {}
+        report = {}
+    measured = report.get("agreement", {})
+    counts = {name: measured[name] for name in ("entries", "dialogues", "conversations") if name in measured}
     figures = {
-        name: value for name, value in report.items() if isinstance(value, int | float) and not isinstance(value, bool)
+        name: value
+        for name, value in (report | counts).items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
     }
-    return dict(islice(figures.items(), 8))
+    return {"report": dict(islice(figures.items(), 8)), "tables": tables(measured), "notes": measured.get("notes", [])}
 
 
 def _request(form: Form) -> JobRequest:

@@ -171,8 +171,9 @@
   });
   document.addEventListener("submit", (event) => {
     const asked = event.submitter?.dataset.confirm;
-    if (asked && !confirm(asked)) event.preventDefault();
+    if (asked && !confirm(asked)) { event.preventDefault(); event.stopImmediatePropagation(); } // htmx would send it all the same
   }, true);
+  document.addEventListener("invalid", (event) => { const part = event.target.closest("details"); if (part) part.open = true; }, true);
   document.addEventListener("htmx:beforeRequest", () => { const flash = find("#flash"); if (flash) flash.textContent = ""; });
   document.addEventListener("htmx:afterSwap", (event) => arrived(event.detail.target));
   document.addEventListener("toggle", (event) => { if (event.target.open) LabsPlots.all(document); }, true);

@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from reward_server.errors import InvalidRequest
 from reward_server.fitting.agreement.plot import drawn
+from reward_server.preferences.agreement_tables import NAMES, tables
 from reward_server.preferences.figures import Figures
 from reward_server.reward_models.artefact import refuse_taken
 from scenarios.spelling import counted
 
-if TYPE_CHECKING:
-    pass
-
 JSON, REPORT, PLOT = "agreement.json", "report.md", "agreement.png"
-NONE = "–"
-NAMES = {
-    "spearman": "Spearman",
-    "kappa": "Cohen's kappa",
-    "weighted_kappa": "quadratic kappa",
-    "accuracy": "pairwise accuracy",
-    "position_consistency": "position consistency",
-    "ties": "share of ties",
-    "same_winner": "same winner",
-}
 
 
 def refuse_written(folder: Path) -> None:
@@ -54,71 +41,16 @@ def markdown(measured: Figures) -> str:
         "brackets are 95 % intervals over dialogues.",
         "",
     ]
-    for key, title, head in (
-        ("labels", "With human labels", "judge"),
-        ("pairs", "With human winners", "judge"),
-        ("between", "With each other", "judges"),
-    ):
-        if any(measured.get(key, {}).values()):
-            table = _table(head, measured[key])
-            lines += [f"## {title}", "", *table, ""]
-            if any(NONE in line for line in table):
-                lines += [f"{NONE}: one of the two gives every row the same value, or there are too few rows.", ""]
-    if measured.get("injection"):
-        lines += [
-            "## Attacks",
-            "",
-            "Each text is added to every turn of the agent. Share of conversations that then score",
-        ]
-        lines += ["higher, of those that have a score with and without it; lost scores are counted apart.", ""]
-        lines += [*_attacks(measured["injection"]), ""]
-    if measured.get("noise"):
-        lines += [
-            "## Noise",
-            "",
-            "| judge | standard deviation of two readings | its own uncertainty, mean |",
-            "|---|---|---|",
-        ]
-        for name, figures in measured["noise"].items():
-            cells = [f"{figures[k]:.4f}" if k in figures else "not known" for k in ("repeat_std", "mean_uncertainty")]
-            lines.append(f"| {name} | {' | '.join(cells)} |")
-        lines.append("")
-    if measured.get("failures"):
-        lines += ["## Not scored", "", "| judge and reason | conversations |", "|---|---|"]
-        lines += [f"| {name} | {count} |" for name, count in measured["failures"].items()]
-        lines.append("")
+    for table in tables(measured):
+        lines += [f"## {table.title}", ""]
+        lines += [table.before, ""] if table.before else []
+        lines += [_row(table.head), f"|{'---|' * len(table.head)}", *map(_row, table.rows), ""]
+        lines += [table.after, ""] if table.after else []
     return "\n".join([*lines, f"![Figures]({PLOT})", ""])
 
 
-def _table(head: str, rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    columns = list(dict.fromkeys(name for figures in rows.values() for name in figures))
-    lines = [f"| {head} | {' | '.join(NAMES[column] for column in columns)} |", f"|{'---|' * (len(columns) + 1)}"]
-    for name, figures in rows.items():
-        lines.append(f"| {name} | {' | '.join(shown(figures.get(column)) for column in columns)} |")
-    return lines
-
-
-def shown(figure: Mapping[str, float] | float | None) -> str:
-    """A figure with its interval; a dash where there is none, or one that says nothing."""
-    if figure is None or (not isinstance(figure, float) and figure.get("is_constant")):
-        return NONE
-    if isinstance(figure, float):
-        return f"{figure:.3f}"
-    return f"{figure['value']:.3f} [{figure['low']:.3f}, {figure['high']:.3f}]"
-
-
-def _attacks(by_judge: Mapping[str, Mapping[str, Mapping[str, float]]]) -> list[str]:
-    attacks = list(dict.fromkeys(attack for figures in by_judge.values() for attack in figures))
-    lines = [f"| attack | {' | '.join(by_judge)} |", f"|{'---|' * (len(by_judge) + 1)}"]
-    for attack in attacks:
-        cells = [_attacked(figures[attack]) if attack in figures else "" for figures in by_judge.values()]
-        lines.append(f"| {attack} | {' | '.join(cells)} |")
-    return lines
-
-
-def _attacked(figure: Mapping[str, float]) -> str:
-    share = f"{shown(figure)} of {figure['n']}" if "value" in figure else "of 0"
-    return f"{share}, {figure['lost']} without a score" if figure["lost"] else share
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _plot(path: Path, measured: Figures) -> None:
