@@ -51,7 +51,7 @@ _SCALES = {"hundred": 100, "thousand": 1000, "grand": 1000, "million": 1_000_000
 _COUNTED, _FRACTIONS = ("hundred", "thousand"), ("half", "of")
 """What "a" makes one of, unless a fraction of it is named."""
 _CURRENCIES = frozenset(
-    map(stem, _WORD.findall("euro euros dollar dollars buck bucks pound pounds franc francs cent cents cash"))
+    map(stem, _WORD.findall("euro euros dollar dollars buck bucks quid pound pounds franc francs cent cents cash"))
 )
 _LESS = frozenset(_WORD.findall("less off lower under below down cheaper"))
 _MORE = frozenset(_WORD.findall("more higher over above extra up"))
@@ -151,7 +151,7 @@ def resolved(text: str, less_than: float, more_than: float) -> tuple[float, ...]
     for quantity in quantities(text):
         base = less_than if quantity.step < 0 else more_than
         by = base * quantity.value / 100 if quantity.unit == "%" else quantity.value
-        if quantity.step:
+        if quantity.step and quantity.unit in ("", "%"):
             values.append(base + quantity.step * by)
         elif not quantity.unit:
             values.append(quantity.value)
@@ -169,7 +169,16 @@ def _quantity(value: float, rest: str) -> Quantity:
         return Quantity(value, "%", step)
     match = _UNIT.match(rest)
     unit = stem(match[1]) if match and match[1] not in FUNCTION_WORDS else ""
-    return Quantity(value, "" if step or unit in _CURRENCIES else unit, step)
+    if step:
+        # "Ten weeks off", "three more weeks": a difference, but not to a price.
+        counted = [word for word in words[:2] if word not in _LESS | _MORE][:1]
+        unit = stem(counted[0]) if counted and _is_thing(counted[0], value) else ""
+    return Quantity(value, "" if unit in _CURRENCIES else unit, step)
+
+
+def _is_thing(word: str, value: float) -> bool:
+    """True if a number before a word counts things of it."""
+    return word not in FUNCTION_WORDS and (word.endswith("s") or value == 1)
 
 
 def numbers_in(text: str) -> Iterator[tuple[float, int]]:

@@ -195,10 +195,16 @@ def _with_story(
 def _set(
     case: CompiledCase, state: PersonaState, spoken: Sequence[Sentence], asked: Mapping[str, AskedTopic]
 ) -> Task | None:
-    """The task that the turn sets; what the case holds about its own numbers comes before one with these."""
+    """The task that the turn sets; what the case holds about its own numbers comes before one with these.
+
+    So does what is clearly asked with numbers of several sentences ("It is 55. Why does it need 11 to count to 10?").
+    """
     task = task_of(case, state, spoken)
-    held = task is not None and task.own and any(question.question in task.quotes for question in asked.values())
-    return None if held else task
+    if task is None:
+        return None
+    instead = [question for question in asked.values() if question.question in task.quotes]
+    clearly = any(q.confidence >= BY_NAME and q.topic_id not in task.shows for q in instead)
+    return None if instead and (task.own or clearly) else task
 
 
 def _asked_beside(task: Task | None, asked: dict[str, AskedTopic]) -> dict[str, AskedTopic]:
@@ -236,10 +242,12 @@ def _to_the_persona(reading: Reading) -> tuple[Sentence, ...]:
 
 def _asked_about(spoken: Iterable[Sentence], state: PersonaState) -> Iterator[tuple[Sentence, list[ReadCandidate]]]:
     """Per sentence what it asks about. A question may be about what was proposed just before it."""
+    spoken = list(spoken)
     task: ReadCandidate | None = None
     offered = False
+    leaves = _takes_leave(spoken)
     for sentence in spoken:
-        topics = list(_topics(sentence, state, offered=offered))
+        topics = [] if leaves else list(_topics(sentence, state, offered=offered))
         if task is not None and sentence.does(Act.ASK) and not sentence.does(Act.CHECK):
             # "Try this one: …. What do you get?" asks for the new one, not for what was worked out before.
             known = bool(topics) and all(topic.id in state.said for topic in topics)
@@ -249,6 +257,13 @@ def _asked_about(spoken: Iterable[Sentence], state: PersonaState) -> Iterator[tu
         if sentence.does(Act.PROPOSE):
             task = next((topic for topic in sentence.topics[:1] if topic.confidence >= INVITED), task)
             offered = offered or any(commitment.confidence >= LIKELIER_MADE for commitment in sentence.commitments[:1])
+
+
+def _takes_leave(spoken: Sequence[Sentence]) -> bool:
+    """True if a turn says goodbye and asks nothing: what it looks back at ("as you did") is no question."""
+    return any(s.does(Act.CLOSE) for s in spoken) and not any(
+        s.does(Act.ASK, Act.INVITE, Act.CHECK) or is_question(s) for s in spoken
+    )
 
 
 def _topics(sentence: Sentence, state: PersonaState, *, offered: bool = False) -> Iterator[ReadCandidate]:

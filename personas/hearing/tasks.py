@@ -69,8 +69,11 @@ def given_after(state: PersonaState, spoken: Iterable[Sentence], task: Task | No
 
 
 def _asks(sentence: Sentence) -> bool:
-    sets = sentence.does(Act.ASK, Act.PROPOSE, Act.INVITE) or sentence.text.rstrip("\"') ").endswith("?")
-    return sets and not sentence.does(Act.RUDE)
+    return (sentence.does(Act.PROPOSE) or _questions(sentence)) and not sentence.does(Act.RUDE)
+
+
+def _questions(sentence: Sentence) -> bool:
+    return sentence.does(Act.ASK, Act.INVITE) or sentence.text.rstrip("\"') ").endswith("?")
 
 
 def _reports(sentence: Sentence) -> bool:
@@ -91,7 +94,8 @@ def _readings(
             given, quotes = (*more, *given), (sentence, *quotes)
             yield quotes, given
     earlier = state.conversation.given
-    if earlier and given:
+    # "Bravo, 55!" goes on with nothing.
+    if earlier and given and _questions(spoken[-1]):
         # "And another 20 percent off?" goes on; "And at 25?" is the same once more.
         instead = [(quotes, figure) for figure in _replaced(earlier, given)]
         further = [(quotes, (*earlier, *given))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from personas.hearing.amounts import amounts, counted_in
+from personas.hearing.amounts import amounts, counted_in, resolved
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,21 @@ def test_dates_and_weekdays_count_as_what_they_are() -> None:
         (21.0, "of the month"),
         (1.0, "of the week"),
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "figures"),
+    [
+        ("fifty less", (950.0,)),
+        ("fifty a month less", (950.0,)),
+        ("200 quid off", (800.0,)),
+        ("two hundred more for the panels", (1200.0,)),
+        ("ten percent off", (900.0,)),
+        ("your new van is ten weeks off", ()),
+        ("you may keep it for three more weeks", ()),
+        ("one week off", ()),
+        ("two extra days", ()),
+    ],
+)
+def test_a_difference_in_time_is_no_step_of_a_price(text: str, figures: tuple[float, ...]) -> None:
+    assert resolved(text, 1000.0, 1000.0) == figures

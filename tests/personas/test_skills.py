@@ -117,7 +117,7 @@ def test_every_example_of_an_author_sets_its_own_task(library: Library) -> None:
                 task = worked(library, scenario, ask)
                 assert task is not None, ask
                 assert task.skill == skill.id, ask
-    assert skills == 13
+    assert skills == 15
 
 
 def test_a_pupil_in_play_computes_and_says_how(library: Library, reader: Reader) -> None:
