@@ -7,6 +7,7 @@ import gc
 import itertools
 import os
 import secrets
+import shutil
 import signal
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -41,6 +42,25 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
         gc.collect()
         gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated file to copy: migrating takes a hundred times as long."""
+    from reward_server.store.engine import sqlite_url
+    from reward_server.store.migrate import migrate
+
+    path = tmp_path_factory.mktemp("migrated") / "labs.sqlite"
+    asyncio.run(migrate(sqlite_url(path)))
+    return path
+
+
+@pytest.fixture
+def sqlite_database(tmp_path: Path, migrated_sqlite: Path) -> str:
+    """The URL of a migrated `labs.sqlite` of this test."""
+    from reward_server.store.engine import sqlite_url
+
+    return sqlite_url(Path(shutil.copy(migrated_sqlite, tmp_path / "labs.sqlite")))
 
 
 @pytest.fixture(scope="session")

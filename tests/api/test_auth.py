@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -13,15 +12,12 @@ from reward_server.auth.key_ring import KeyRing
 from reward_server.clock import ManualClock
 from reward_server.errors import Unauthenticated
 from reward_server.limits.rate_limiter import RateLimiter
-from reward_server.store.migrate import migrate
 from reward_server.store.store import Store
 
 
 @pytest.fixture
-async def keys(tmp_path: Path) -> AsyncIterator[KeyRing]:
-    url = f"sqlite:///{tmp_path}/labs.sqlite"
-    await migrate(url)
-    store = await Store.open(url)
+async def keys(sqlite_database: str) -> AsyncIterator[KeyRing]:
+    store = await Store.open(sqlite_database)
     yield KeyRing(store, ManualClock(), b"p" * 32)
     await store.close()
 

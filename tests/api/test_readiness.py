@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from reward_server.api.readiness import MOST_LAG_S, MOST_QUEUE_S, ReadinessChecks
-from reward_server.store.migrate import migrate
 from reward_server.store.store import Store
 from reward_server.telemetry.loop_lag import LoopLag
 
@@ -31,10 +30,8 @@ def readiness(store: Store) -> ReadinessChecks:
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> Store:
-    url = f"sqlite:///{tmp_path / 'labs.sqlite'}"
-    await migrate(url)
-    return await Store.open(url, busy_timeout_s=0.05)
+async def store(sqlite_database: str) -> Store:
+    return await Store.open(sqlite_database, busy_timeout_s=0.05)
 
 
 async def test_all_is_well(store: Store) -> None:

@@ -6,7 +6,6 @@ import base64
 import json
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import jwt
@@ -20,7 +19,6 @@ from reward_server.auth.scopes import Scope
 from reward_server.auth.tokens import LONGEST, Issuer, TokenVerifier
 from reward_server.clock import ManualClock
 from reward_server.errors import ConfigurationError
-from reward_server.store.migrate import migrate
 from reward_server.store.records import LabLimitsRow, LabRow
 from reward_server.store.store import Store
 
@@ -39,10 +37,8 @@ def public(key: Any) -> str:
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    url = f"sqlite:///{tmp_path}/labs.sqlite"
-    await migrate(url)
-    opened = await Store.open(url)
+async def store(sqlite_database: str) -> AsyncIterator[Store]:
+    opened = await Store.open(sqlite_database)
     async with opened.transaction() as work:
         await work.labs.add(LabRow(lab_id="acme", name="", created_at=CLOCK.now(), limits=LabLimitsRow(concurrency=3)))
     yield opened

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -14,7 +13,6 @@ from personas.reading.matcher import Matcher
 from reward_server.reward_models.featurisers import Featurisers
 from reward_server.server.engine import load_matcher
 from reward_server.settings import Settings
-from reward_server.store.migrate import migrate
 from reward_server.webhooks.sender import SendOutcome, WebhookSender
 from scenarios.library import Library, load_library
 from tests.contract.house import COLLECTIONS, Client, House, Json, running_house
@@ -56,11 +54,8 @@ def library() -> Library:
 
 
 @pytest.fixture(scope="session")
-def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Migrated once: doing it for every test would be most of the time of the tests."""
-    path = tmp_path_factory.mktemp("empty") / "labs.sqlite"
-    asyncio.run(migrate(f"sqlite:///{path}"))
-    return path
+def empty_database(migrated_sqlite: Path) -> Path:
+    return migrated_sqlite
 
 
 @pytest.fixture

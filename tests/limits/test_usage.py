@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import date, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,6 @@ from reward_server.clock import ManualClock
 from reward_server.errors import StoreUnavailable
 from reward_server.limits.usage import UsageMeter
 from reward_server.llm.durable import StoredLedger
-from reward_server.store.migrate import migrate
 from reward_server.store.records import BookingRow, Ceiling, LabLimitsRow, LabRow, Spend, UsageRow
 from reward_server.store.store import Store
 from reward_server.store.unit_of_work import UnitOfWork
@@ -23,10 +21,8 @@ TODAY: date = CLOCK.now().date()
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    url = f"sqlite:///{tmp_path}/labs.sqlite"
-    await migrate(url)
-    opened = await Store.open(url)
+async def store(sqlite_database: str) -> AsyncIterator[Store]:
+    opened = await Store.open(sqlite_database)
     yield opened
     await opened.close()
 

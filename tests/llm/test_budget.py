@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -17,8 +16,6 @@ from reward_server.llm import caller as caller_module
 from reward_server.llm.base import Answer, FailureKind, LlmFailed, Question, TokenUsage
 from reward_server.llm.budget import AGAIN_AFTER_S, Budget, Prices, estimate_of
 from reward_server.llm.durable import StoredLedger, StoredVerdicts
-from reward_server.store.engine import sqlite_url
-from reward_server.store.migrate import migrate
 from reward_server.store.records import BookingRow, Ceiling, Spend
 from reward_server.store.store import Store
 from tests.llm.asking import Desk, a_desk, a_question, an_answer, turns_of_the_loop
@@ -29,10 +26,8 @@ ESTIMATE = estimate_of(a_question()).input_tokens + 100
 
 
 @pytest.fixture
-async def url(tmp_path: Path) -> str:
-    url = sqlite_url(tmp_path / "labs.sqlite")
-    await migrate(url)
-    return url
+def url(sqlite_database: str) -> str:
+    return sqlite_database
 
 
 @pytest.fixture

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from reward_server.store.engine import sqlite_url
-from reward_server.store.migrate import migrate
 from reward_server.store.store import Store
 
 
@@ -18,9 +16,8 @@ def database(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def url(database: Path) -> str:
-    await migrate(sqlite_url(database))
-    return sqlite_url(database)
+def url(sqlite_database: str) -> str:
+    return sqlite_database
 
 
 @pytest.fixture
