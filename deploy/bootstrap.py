@@ -198,6 +198,8 @@ def test_commands(python: Path, arguments: list[str]) -> list[list[str]]:
 def run_tests(python: Path, arguments: list[str]) -> int:
     """Run every step, even after a failure, so that one run shows all that is wrong."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    # The tests start hundreds of processes: each would compile the program again.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     failed = []
     commands = test_commands(python, arguments)
     # Types take a minute of one core: they are looked at beside the other steps, and spoken of after them.

@@ -87,7 +87,11 @@ def test_a_turn_that_takes_long_says_what_is_waited_for(visitor: Visitor) -> Non
     visitor.begin()
     page = visitor.page
     held: list[Route] = []
-    page.route("**/turns", held.append)
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/turns", hold)
     for number, told in enumerate(("The persona learns its case first…", "The persona reads your turn…"), start=1):
         assert page.get_by_text(told).is_hidden()
         page.get_by_label("Your message").fill("How did it happen?")
