@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from personas.case.calibration import ReaderCalibration
-from personas.case.marks import marks_of
+from personas.case.marks import marks_of, words_of
 from personas.case.schema import (
     Amount,
     Background,
@@ -239,8 +239,8 @@ def _marks(case: PersonaCase, item: Fact | Denial, texts: Topic) -> tuple[frozen
     """Per wording what gives it away, and cannot be said in the opening, in another topic, in a half answer."""
     others = (line for other in _askable(case) if other is not item for line in _revealing(other))
     partial = (line for fact in case.facts for line in (fact.partial, fact.answer) if line)
-    elsewhere = (*case.openings, *case.unknown, *case.nudges, *others, *partial, *texts.asks)
-    return tuple(marks_of(wording, elsewhere) for wording in item.says)
+    known = words_of((*case.openings, *case.unknown, *case.nudges, *others, *partial, *texts.asks))
+    return tuple(marks_of(wording, known) for wording in item.says)
 
 
 def _protected(case: PersonaCase, other: Iterable[str]) -> dict[str, frozenset[str]]:

@@ -28,9 +28,13 @@ def digits_of(text: str) -> frozenset[str]:
     return frozenset(word for word in tokens(text) if any(character.isdigit() for character in word))
 
 
-def marks_of(wording: str, elsewhere: Iterable[str]) -> frozenset[str]:
-    """Words that together give a wording away, none of them found elsewhere; empty when there are not enough."""
-    known = {word for line in elsewhere for word in tokens(line)}
+def words_of(lines: Iterable[str]) -> frozenset[str]:
+    """All words of lines."""
+    return frozenset(word for line in lines for word in tokens(line))
+
+
+def marks_of(wording: str, known: frozenset[str]) -> frozenset[str]:
+    """Words that together give a wording away, none of them `known` from elsewhere; empty when there are not enough."""
     numbers = digits_of(wording) - known
     if len(numbers) > 1 or any(len(number) >= CODE_CHARS for number in numbers):
         return numbers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from personas.case.marks import agrees, doubts, marks_of
+from personas.case.marks import agrees, doubts, marks_of, words_of
 from personas.case.schema import Fact
 from personas.hearing.types import AgentTurn
 from personas.replay.replayer import Exchange, replay
@@ -62,11 +62,11 @@ def test_other_codes_denials_doubts_and_evasions_tell_nothing(line: str) -> None
 
 
 def test_what_gives_a_wording_away_is_found_nowhere_else() -> None:
-    assert marks_of(CODE, ()) == {"b7", "0311"}
-    assert marks_of(CODE, ("We have B7-0311 here.",)) == frozenset()
-    assert marks_of("I take 6 a day.", ()) == frozenset()
-    assert marks_of("We met Rosalind at Kingsbury.", ()) == {"rosalind", "kingsbury"}
-    assert marks_of("We met Rosalind.", ()) == frozenset()
+    assert marks_of(CODE, frozenset()) == {"b7", "0311"}
+    assert marks_of(CODE, words_of(["We have B7-0311 here."])) == frozenset()
+    assert marks_of("I take 6 a day.", frozenset()) == frozenset()
+    assert marks_of("We met Rosalind at Kingsbury.", frozenset()) == {"rosalind", "kingsbury"}
+    assert marks_of("We met Rosalind.", frozenset()) == frozenset()
 
 
 def test_doubt_and_denial_count_against_a_sentence_only_where_the_wording_has_none() -> None:
