@@ -95,6 +95,8 @@ def test_skip_and_nothing_left(browser: Browser, tmp_path: Path) -> None:
         key = server.keys["acme"]
         compared(server.url, key, 1)
         visitor = opened(browser, server.url, key, "rater")
+        visitor.page.get_by_text("Export, or label under another name").click()
+        visitor.page.get_by_role("heading", name="Export").wait_for()
         visitor.page.keyboard.press("s")
         visitor.page.get_by_role("heading", name="Nothing left to label").wait_for()
         visitor.page.get_by_role("button", name="Label under another name").click()

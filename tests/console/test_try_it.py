@@ -97,8 +97,10 @@ def test_a_turn_that_takes_long_says_what_is_waited_for(visitor: Visitor) -> Non
         page.get_by_label("Your message").fill("How did it happen?")
         page.get_by_label("Your message").press("Enter")
         page.get_by_text(told).wait_for()
+        assert not page.get_by_label("Your message").is_editable(), "what is typed now would be lost"
         held.pop().continue_()
         page.wait_for_selector(f"#t{number}")
+        assert page.get_by_label("Your message").is_editable()
 
 
 def test_code_to_copy_scores_the_same_conversation(visitor: Visitor) -> None:

@@ -60,6 +60,7 @@ async def label(visit: Visit) -> Response:
         card=scenario_for(visit.lab, visit.services.catalog, pair.collection, pair.scenario).card,
         sides=[conversation.of_messages(side, pair.agent_role) for side in sides],
         pair=visit.sessions.seal_value(carried),
+        formats=list(Format),
         **progress,
     )
 

@@ -156,6 +156,10 @@
     for (const chooser of every("[data-shows]", root)) showOf(chooser);
   }
 
+  function holding(form, isHeld) {
+    for (const area of every("textarea[data-send-on-enter]", form)) area.readOnly = isHeld;
+  }
+
   document.addEventListener("click", clicked);
   document.addEventListener("keydown", pressed);
   document.addEventListener("input", (event) => {
@@ -174,7 +178,12 @@
     if (asked && !confirm(asked)) { event.preventDefault(); event.stopImmediatePropagation(); } // htmx would send it all the same
   }, true);
   document.addEventListener("invalid", (event) => { const part = event.target.closest("details"); if (part) part.open = true; }, true);
-  document.addEventListener("htmx:beforeRequest", () => { const flash = find("#flash"); if (flash) flash.textContent = ""; });
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    const flash = find("#flash");
+    if (flash) flash.textContent = "";
+    holding(event.target, true); // what is typed now would be lost when the answer comes
+  });
+  document.addEventListener("htmx:afterRequest", (event) => holding(event.target, false));
   document.addEventListener("htmx:afterSwap", (event) => arrived(event.detail.target));
   document.addEventListener("toggle", (event) => { if (event.target.open) LabsPlots.all(document); }, true);
   let resizing;
