@@ -86,6 +86,7 @@ async def test_a_lost_database_is_503(tmp_path: Path) -> None:
         assert int(response.headers["retry-after"]) >= 1
 
 
+@pytest.mark.slow
 async def test_what_was_stored_is_there_after_a_restart(tmp_path: Path) -> None:
     app, _ = make(tmp_path)
     where = {"collection_slug": "bike-shop", "scenario_slug": "flat-tyre"}

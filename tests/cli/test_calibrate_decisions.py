@@ -73,6 +73,7 @@ def asking(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
         monkeypatch.setenv(f"LABS_{name}", value)
 
 
+@pytest.mark.slow
 def test_maps_are_fitted_reported_and_used(labelled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = tmp_path / "data"
     monkeypatch.setenv("LABS_DATA", str(data))

@@ -171,6 +171,7 @@ def test_doctor_finds_everything_in_order(tmp_path: Path) -> None:
     assert "minilm-l6-v2" in done.stdout
 
 
+@pytest.mark.slow
 def test_an_operators_key_is_listed_as_one(labs: Labs, tmp_path: Path) -> None:
     assert labs("keys", "create", "ops", "--lab", "acme", "--operator", "--data", str(tmp_path)).returncode == 0
     assert labs("keys", "create", "ci", "--lab", "acme", "--data", str(tmp_path)).returncode == 0
@@ -184,6 +185,7 @@ def test_an_operators_key_is_listed_as_one(labs: Labs, tmp_path: Path) -> None:
 LLM = {"LABS_LLM_PROVIDER": "vllm", "LABS_LLM_MODEL": "some-model", "LABS_LLM_API_KEY": "never-show-this"}
 
 
+@pytest.mark.slow
 def test_doctor_shows_who_is_asked_without_the_key_and_without_asking(labs: Labs, tmp_path: Path) -> None:
     with ScriptedProvider({"ready": True}) as server:
         done = labs("doctor", "--data", str(tmp_path), LABS_PORT="0", LABS_LLM_BASE_URL=server.url, **LLM)
@@ -193,6 +195,7 @@ def test_doctor_shows_who_is_asked_without_the_key_and_without_asking(labs: Labs
     assert server.asked == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "code", "said"),
     [

@@ -117,6 +117,7 @@ async def test_without_a_language_model_the_encoder_decides_and_the_composite_ho
     assert "brevity" in clear["metadata"]["judge"]
 
 
+@pytest.mark.slow
 async def test_a_language_model_is_asked_only_where_the_encoder_is_unsure(tmp_path: Path, matcher: Matcher) -> None:
     async with served(tmp_path / "plain", matcher) as client:
         plain = await scored(client, UNSURE)

@@ -58,6 +58,7 @@ def test_a_file_becomes_results_a_summary_and_a_report(work: Path) -> None:
     assert json.loads((work / "out" / "summary.json").read_text())["rewards"]["mean"] > 0
 
 
+@pytest.mark.slow
 def test_a_limit_and_a_resumed_run_give_what_one_run_gives(work: Path) -> None:
     run(work, *HERE, "--limit", "2")
     assert "5 of 6" in run(work, *HERE, "--resume")
@@ -73,6 +74,7 @@ def interrupted(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ended.value.code == 130
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_how_to_go_on(
     work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -92,6 +94,7 @@ def test_ctrl_c_says_how_to_go_on(
     assert "5 of 6" in run(work, *HERE, "--resume")
 
 
+@pytest.mark.slow
 def test_ctrl_c_before_the_first_results_says_that_nothing_was_kept(
     work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -125,6 +128,7 @@ def test_a_wrong_call_is_refused_before_anything_is_written(
     assert not (work / "out").exists()
 
 
+@pytest.mark.slow
 def test_the_data_folder_decides_which_reward_model_is_part_of_the_version(work: Path) -> None:
     models = work / "data" / "reward-models"
     models.mkdir(parents=True)

@@ -66,6 +66,7 @@ def test_what_per_answer_means_is_said_where_a_row_says_it(monkeypatch: pytest.M
     assert "per answer: some answers report uncertainty, others do not" in said
 
 
+@pytest.mark.slow
 def test_judges_are_measured_and_reported(talks: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     chosen = ["--judge", "rubric", "--judge", "state", "--attacked", "2"]

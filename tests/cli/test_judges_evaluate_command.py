@@ -49,6 +49,7 @@ def asking(monkeypatch: pytest.MonkeyPatch, server: Served) -> None:
         monkeypatch.setenv(f"LABS_{name}", value)
 
 
+@pytest.mark.slow
 def test_the_verdicts_of_a_decision_model_are_held_against_people(monkeypatch: pytest.MonkeyPatch) -> None:
     with Served(knowing) as server:
         asking(monkeypatch, server)
@@ -63,6 +64,7 @@ def test_the_verdicts_of_a_decision_model_are_held_against_people(monkeypatch: p
     assert f"{calls} calls, {101 * calls:,} tokens" in said
 
 
+@pytest.mark.slow
 def test_wrong_verdicts_are_told_apart_by_how_they_are_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = frozenset({"Does the agent promise a refund?"})
     with Served(lambda body: knowing(body, wrong)) as server:
@@ -74,6 +76,7 @@ def test_wrong_verdicts_are_told_apart_by_how_they_are_wrong(monkeypatch: pytest
     assert "| missed | 2% |" in said
 
 
+@pytest.mark.slow
 def test_a_failure_is_counted_by_its_kind_and_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     def answers(body: dict[str, Any]) -> dict[str, Any] | int:
         return 503 if "boots" in json.dumps(body["state"]) else knowing(body)

@@ -292,6 +292,7 @@ async def test_a_calibration_of_parts_says_what_it_maps_where_it_does_not_fit(
     assert_error(await labs.call("POST", "/evaluate", with_calibration(both.id, **BOTH)), 409, "calibration_mismatch")
 
 
+@pytest.mark.slow
 async def test_which_activations_a_calibration_of_parts_survives(labs: Client, house: House, shop: Shop) -> None:
     """The rubric's own survives all, a model's goes with that model, and no model answers for a rubric."""
     first, second = shop.add(0.3), shop.add(0.6)

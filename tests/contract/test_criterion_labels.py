@@ -111,6 +111,7 @@ async def test_a_key_for_other_collections_sees_no_labels(house: House) -> None:
         assert (await other.call("GET", "/criterion-labels/export")).text == ""
 
 
+@pytest.mark.slow
 async def test_the_export_has_the_newest_word_of_each_person_and_calibrates(
     labs: Client, house: House, tmp_path: Path
 ) -> None:

@@ -142,6 +142,7 @@ def _explode(request: object) -> None:
     raise KeyError("quokka-internal")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("full_scores", [False, True])
 async def test_no_canary_in_any_response_or_log(
     data: Path, matcher: Matcher, library: Library, full_scores: bool

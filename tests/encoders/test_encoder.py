@@ -67,6 +67,7 @@ def test_vectors_have_unit_length(encoder: TextEncoder) -> None:
     assert np.allclose(np.linalg.norm(encoder.encode(TEXTS), axis=1), 1.0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_vector_is_bitwise_the_same_in_any_batch_and_order(encoder: TextEncoder) -> None:
     words = ["the", "pain", "began", "at", "night", "when", "I", "was", "out", "with", "a", "friend", "old", "dog"]
     dice = random.Random(7)

@@ -73,6 +73,7 @@ def test_bf16_and_fp32_differ(in_bf16: FastEncoder, exact: MiniLmEncoder) -> Non
     assert not np.array_equal(quick, slow)
 
 
+@pytest.mark.slow
 def test_a_vector_is_bitwise_the_same_in_any_batch_and_order(in_bf16: FastEncoder) -> None:
     texts = [*_texts(40, 90), *_texts(3, 450, seed=6), "", "no", "no.", "yes"]
     alone = {text: in_bf16.encode([text])[0] for text in texts}

@@ -54,6 +54,7 @@ def test_a_vector_is_bitwise_the_same_alone_and_in_a_pack(encoder: MiniLmEncoder
     assert np.array_equal(encoder.encode(TEXTS), np.stack([encoder.encode([text])[0] for text in TEXTS]))
 
 
+@pytest.mark.slow
 def test_both_ways_to_multiply_give_the_same_bits(encoder: MiniLmEncoder, checkpoint: EncoderCheckpoint) -> None:
     by_floats = MiniLmEncoder(*checkpoint, ways=[Int8ByFloats()])
     assert np.array_equal(by_floats.encode(TEXTS), encoder.encode(TEXTS))

@@ -100,6 +100,7 @@ async def test_a_failing_oracle_is_explained_by_turn_and_gate(tmp_path: Path, en
     assert "`offer_inspection` was never heard" in details
 
 
+@pytest.mark.slow
 async def test_rapport_that_was_missing_is_named(tmp_path: Path, engine: OfflineEngine) -> None:
     cold = (
         ("I'm sorry to hear that, it must be annoying. ", ""),

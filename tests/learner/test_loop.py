@@ -210,6 +210,7 @@ def test_a_key_that_stopped_working_is_named_with_the_variable_to_set(tmp_path: 
         run(config(tmp_path, 1), tmp_path / "run", server)
 
 
+@pytest.mark.slow
 def test_a_kl_run_resumes_with_the_policy_it_began_with(tmp_path: Path) -> None:
     settings = {"algorithm": {"name": "grpo_kl", "overrides": {"beta": 0.5}}}
     whole = run(config(tmp_path, 4, **settings), tmp_path / "whole")

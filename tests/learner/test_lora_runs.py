@@ -74,6 +74,7 @@ def test_frozen_weights_of_16_bits_give_the_same_numbers_in_half_of_the_memory(t
     assert not [name for name in layers if "lora_" in name or "embed" in name]
 
 
+@pytest.mark.slow
 def test_a_run_in_16_bits_keeps_the_frozen_weights_so_and_its_critic_whole(tmp_path: Path) -> None:
     settings = config(tmp_path, 1, **LORA, algorithm={"name": "ppo"}, model={"precision": "bfloat16"})
     opened = run(settings, tmp_path / "run")

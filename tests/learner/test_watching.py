@@ -119,6 +119,7 @@ def test_a_dry_run_says_what_would_be_done_and_leaves_nothing(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_too_little_memory_is_said_before_it_runs_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

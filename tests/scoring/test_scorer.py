@@ -226,6 +226,7 @@ async def test_calls_at_the_same_time_do_not_disturb_each_other(scorer: Scorer) 
     assert [each for part in together for each in part] == await outcomes(scorer, talks)
 
 
+@pytest.mark.slow
 def test_another_process_gives_the_same_rewards(scorer: Scorer) -> None:
     code = (
         "import asyncio\n"

@@ -118,6 +118,7 @@ def forked(program: str, url: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", [SYNC, ASYNC], ids=["sync", "async"])
 def test_two_children_and_their_parent_get_their_own_answers(program: str, url: str) -> None:
     done = forked(program, url)
