@@ -70,7 +70,7 @@ def _others(measured: Mapping[str, Any]) -> Iterator[FigureTable]:
         rows = [(name, *(_known(figures.get(each)) for each in STEADINESS)) for name, figures in noise.items()]
         yield FigureTable("Noise", ("judge", *STEADINESS.values()), rows)
     if failures := measured.get("failures"):
-        counts = [(name, str(count)) for name, count in failures.items()]
+        counts: list[tuple[str, ...]] = [(name, str(count)) for name, count in failures.items()]
         yield FigureTable("Not scored", ("judge and reason", "conversations"), counts)
 
 
