@@ -19,7 +19,10 @@ from personas.reading.matcher import Matcher
 from scenarios.library import Library
 from tests.contract.house import WHERE, Client, House, Json, assert_error, running_house
 
-ASKS = ("Good morning. How did it happen?", "I'm sorry to hear that. When do you need it back?")
+ASKS = (
+    "Good morning. How did the flat tyre happen, if I may ask?",
+    "I'm sorry to hear that. When do you need it back?",
+)
 GLASS = "Behind the station I rode over broken glass."
 RACE = "I need it on Saturday because there is a race around the lake."
 OLD_TYRE = "To be honest, that tyre is nine years old, quokka-closed-fact."
