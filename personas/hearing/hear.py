@@ -197,7 +197,7 @@ def _set(
 ) -> Task | None:
     """The task that the turn sets; what the case holds about its own numbers comes before one with these.
 
-    So does what is clearly asked with numbers of several sentences ("It is 55. Why does it need 11 to count to 10?").
+    So does what is clearly asked and is no part of the task ("Why does it need 11 to count to 10?").
     """
     task = task_of(case, state, spoken)
     if task is None:
