@@ -182,16 +182,16 @@ def _train_in(config: Config, folder: Path, address: str | None, display: Displa
     if run.step < config.run.updates:
         display.say(f"training to update {config.run.updates}; metrics and checkpoints are in {folder}")
 
-    async def go(asked_to_end: Callable[[], bool]) -> None:
-        if from_file:
-            offline.train(run, display.say, asked_to_end, display.now)
-            return
+    async def play_and_learn(asked_to_end: Callable[[], bool]) -> None:
         async with AsyncLabsClient(address, max_connections=config.rollout.connections) as client:
             await loop.train(run, client, display.say, asked_to_end, display.now)
 
     try:
-        with interrupt.first_one_waits(_say_it_will_end) as asked_to_end:
-            asyncio.run(go(asked_to_end))
+        with interrupt.first_one_waits(_say_it_will_end) as interrupts:
+            if from_file:
+                offline.train(run, display.say, interrupts.asked_to_end, display.now)
+            else:
+                interrupts.run(play_and_learn(interrupts.asked_to_end))
     except KeyboardInterrupt:
         print(file=sys.stderr)
     finally:
