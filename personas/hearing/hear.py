@@ -228,16 +228,18 @@ def _settled(case: CompiledCase, state: PersonaState, turn: AgentTurn, heard: It
 
 
 def _to_the_persona(reading: Reading) -> tuple[Sentence, ...]:
-    """What may be said to the persona; beside a question about prompts and points only what clearly asks for something.
+    """What may be said to the persona.
 
-    "What gives the full score? Nothing else, please." invites nobody to tell a story.
+    Beside a question about prompts and points, only what clearly asks for something: "What gives the full score?
+    Nothing else, please." invites nobody to tell a story. Nor does a goodbye: "I hope this helps! Feel free to reach
+    out any time."
     """
-    if not reading.any(Act.META):
-        return reading.readable
-    return tuple(
-        replace(s, acts=s.acts - {Act.INVITE}, topics=tuple(c for c in s.topics if c.confidence >= BY_NAME))
-        for s in reading.readable
-    )
+    spoken = reading.readable
+    if reading.any(Act.META):
+        spoken = tuple(replace(s, topics=tuple(c for c in s.topics if c.confidence >= BY_NAME)) for s in spoken)
+    elif not _takes_leave(spoken):
+        return spoken
+    return tuple(replace(s, acts=s.acts - {Act.INVITE}) for s in spoken)
 
 
 def _asked_about(spoken: Iterable[Sentence], state: PersonaState) -> Iterator[tuple[Sentence, list[ReadCandidate]]]:
@@ -260,10 +262,18 @@ def _asked_about(spoken: Iterable[Sentence], state: PersonaState) -> Iterator[tu
 
 
 def _takes_leave(spoken: Sequence[Sentence]) -> bool:
-    """True if a turn says goodbye and asks nothing: what it looks back at ("as you did") is no question."""
+    """True if a turn says goodbye, asks nothing and invites to nothing in particular.
+
+    What it looks back at ("as you did") is no question.
+    """
     return any(s.does(Act.CLOSE) for s in spoken) and not any(
-        s.does(Act.ASK, Act.INVITE, Act.CHECK) or is_question(s) for s in spoken
+        s.does(Act.ASK, Act.CHECK) or is_question(s) or _invites_to_tell(s) for s in spoken
     )
+
+
+def _invites_to_tell(sentence: Sentence) -> bool:
+    """True if it invites to say something about one thing."""
+    return sentence.does(Act.INVITE) and any(topic.confidence >= UNASKED for topic in sentence.topics[:1])
 
 
 def _topics(sentence: Sentence, state: PersonaState, *, offered: bool = False) -> Iterator[ReadCandidate]:

@@ -147,6 +147,43 @@ def test_a_goodbye_before_a_question_is_none(text: str, leaves: bool) -> None:
     assert play.say(text).hearing.farewell is leaves
 
 
+@pytest.mark.parametrize("text", ["Goodbye. Do write again.", "Do write again. Goodbye."])
+@pytest.mark.parametrize(("likely", "named"), [(0.6, False), (0.85, True)])
+def test_a_goodbye_invites_to_nothing_but_what_it_names(text: str, likely: float, *, named: bool) -> None:
+    play = Play(reader=Script(line("Do write again.", Act.INVITE, asks={"noise": likely, "tablets": 0.4})))
+    play.say("Hello there.")
+    reply = play.say(text)
+    assert ("noise" in reply.disclosed) is bool(reply.disclosed) is named
+    assert reply.hearing.invites is named
+    assert Play(reader=play.reader).say("Do write again.").disclosed, "without a goodbye it invites"
+
+
+def test_a_goodbye_with_a_question_still_invites() -> None:
+    play = Play(reader=Script(line("Have you got a pen?", Act.ASK), line("Do write again.", Act.INVITE)))
+    assert play.say("Goodbye. Have you got a pen? Do write again.").disclosed
+
+
+def test_what_a_goodbye_looks_back_at_is_no_question() -> None:
+    back = line("You told me about the tablets.", asks={"tablets": 0.9})
+    for text, told in ((f"{back.text} Goodbye.", ()), (back.text, ("tablets",))):
+        play = Play(reader=Script(back))
+        play.say("Hello there.")
+        assert play.say(text).disclosed == told
+
+
+@pytest.mark.parametrize(
+    ("sure", "beside", "binds"),
+    [(0.985, None, True), (0.975, None, False), (0.985, 0.99, False), (0.985, 0.5, True), (0.994, 0.999, True)],
+)
+def test_a_commitment_beside_a_likelier_one_has_to_be_surer_to_cost_anything(
+    sure: float, beside: float | None, *, binds: bool
+) -> None:
+    makes = {"scan": sure} | ({} if beside is None else {"stop_tablets": beside})
+    promise = line("I'll see to it today.", Act.PROPOSE, stance=Stance.ASSERTED, makes=makes)
+    heard = Play(reader=Script(promise)).say(promise.text).hearing.commitments
+    assert {each.commitment_id: each.binding for each in heard}["scan"] is binds
+
+
 def test_sympathy_and_an_invitation_open_one_heart_at_a_time() -> None:
     quarrel = Fact(
         id="quarrel", tier=Tier.RAPPORT, says=("We had shouted at each other.",), gate=Condition(rapport=1.0)

@@ -18,6 +18,7 @@ from personas.reading.reader import Reader
 from reward_server.server.engine import load_reader, load_scenarios
 from reward_server.settings import Settings
 from scenarios.library import Library
+from tests.personas.cast import Play, Script, asking
 from tests.personas.test_conversation import Talk
 
 DISCOUNTS, CUP, TRIP, LOOP = (
@@ -93,6 +94,26 @@ def test_a_task_goes_on_with_the_numbers_before(library: Library) -> None:
         library, DISCOUNTS, "a 90 dollar coat, 25 and 20 percent off?", "What about 200 dollars instead?", insight=True
     )
     assert "4 hours" in lines(library, TRIP, "How long does it take to go 100 km at 50 km/h?", "And at 25?")
+
+
+def test_praise_with_a_number_goes_on_with_nothing(library: Library) -> None:
+    case = library.vault.open(*DISCOUNTS.split("/")).case
+    first = worked(library, DISCOUNTS, "a 90 dollar coat, 25 and 20 percent off?")
+    assert first is not None
+    state = PersonaState()
+    state = replace(state, conversation=replace(state.conversation, given=first.given))
+    for text, is_task in (("Bravo, 200 dollars!", False), ("What about 200 dollars instead?", True)):
+        assert (task_of(case, state, [Sentence(text, frozenset({Act.PROPOSE}))]) is not None) is is_task
+
+
+@pytest.mark.parametrize(("sure", "is_task"), [(0.9, False), (0.6, True)])
+def test_what_is_clearly_asked_comes_before_a_task_with_its_numbers(
+    library: Library, sure: float, *, is_task: bool
+) -> None:
+    case = library.vault.open(*LOOP.split("/")).case
+    why = asking("What would range(3, 8) count?", "thinks_inclusive", sure)
+    hearing = Play(temperament="plainspoken", case=case, reader=Script(why)).say(why.text).hearing
+    assert (hearing.task is not None) is is_task
 
 
 @pytest.mark.parametrize(

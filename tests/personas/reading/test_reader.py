@@ -10,11 +10,11 @@ import pytest
 
 from personas.case.compiled import CompiledCase, compile_case
 from personas.case.schema import Background
-from personas.reading.acts import Act, Sentence
+from personas.reading.acts import Act, ReadCandidate, Sentence
 from personas.reading.embedder import Vectors
 from personas.reading.features import is_elliptic
 from personas.reading.heads import ACTS, STANCES, Network, ReaderHeads
-from personas.reading.reader import LocalReader, after_line
+from personas.reading.reader import VERBATIM, LocalReader, after_line
 from personas.text.wording import content_words, stem
 from tests.personas.cast import CASE, TOPICS, compiled
 
@@ -150,6 +150,35 @@ def test_candidates_come_with_the_likeliest_first(case: CompiledCase) -> None:
                 confidences = [each.confidence for each in sentence.topics]
                 assert confidences == sorted(confidences, reverse=True)
                 assert all(0 < value <= 1 for value in confidences)
+
+
+def confidence(found: Sequence[ReadCandidate], name: str) -> float:
+    return next((each.confidence for each in found if each.id == name), 0.0)
+
+
+def test_an_author_s_example_is_heard_word_for_word_as_what_it_was_written_for(case: CompiledCase) -> None:
+    for seed in range(4):
+        reader = LocalReader(BagEmbedder(), heads(seed))
+        [reading] = reader.read(case, [("", "we will arrange an mri scan! Would you call the popping noise serious?")])
+        promise, question = reading.sentences
+        assert confidence(promise.commitments, "scan") >= VERBATIM
+        assert confidence(question.topics, "noise") >= VERBATIM
+
+
+def test_an_example_that_two_share_or_that_says_nothing_of_its_own_is_left_to_the_heads() -> None:
+    shared, bare = "Would you call the popping noise serious?", "And since then?"
+    facts = tuple(
+        fact.model_copy(update={"asks": (*fact.asks, *extra)})
+        for fact in CASE.facts
+        for extra in [{"tablets": (shared,), "dose": (bare,)}.get(fact.id, ())]
+    )
+    case = compiled(CASE.model_copy(update={"facts": facts}))
+    for text, name in ((shared, "noise"), (shared, "tablets"), (bare, "dose")):
+        likely = {
+            confidence(LocalReader(BagEmbedder(), heads(seed)).read(case, [("", text)])[0].sentences[0].topics, name)
+            for seed in range(4)
+        }
+        assert min(likely) < VERBATIM
 
 
 def test_an_unreadable_sentence_is_about_nothing(case: CompiledCase) -> None:
