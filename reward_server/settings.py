@@ -389,6 +389,11 @@ class Settings(BaseSettings):
         return (self.cache or self.data / "cache") / "anchors"
 
     @property
+    def libraries(self) -> Path:
+        """Directory of compiled scenarios."""
+        return (self.cache or self.data / "cache") / "scenarios"
+
+    @property
     def learning(self) -> Path:
         """Directory of what trainings of jobs have begun, by lab and job.
 

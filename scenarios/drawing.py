@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Generic, Protocol, TypeVar
 
 from personas.case.compiled import CompiledCase
@@ -42,7 +43,11 @@ class Kin(Generic[T]):
     def __init__(self, variants: Sequence[T]) -> None:
         self.variants = tuple(variants)
         self._opening = {normal(line): each for each in reversed(self.variants) for line in each.case.openings}
-        self._own = {each.variant: _lines(each.case) for each in self.variants} if len(self.variants) > 1 else {}
+
+    @cached_property
+    def _own(self) -> dict[str, frozenset[str]]:
+        """What each variant alone may say; hardly any conversation needs it, and a start waits for it."""
+        return {each.variant: _lines(each.case) for each in self.variants}
 
     def drawn(self, seed: int, split: str | None = None) -> T:
         """The variant of a seed, among those of a split; among all where the scenario has none for that."""

@@ -222,7 +222,7 @@ def load_sound(
     root = root or COLLECTIONS
     errors: list[FileFinding] = []
     collections: dict[str, LoadedCollection] = {}
-    with _uncollected():
+    with uncollected():
         for slug, scenarios in _wanted(root, only).items():
             loaded, found = load_collection(root / slug, scenarios)
             errors += found
@@ -234,7 +234,7 @@ def load_sound(
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def uncollected() -> Iterator[None]:
     """Hardly anything that is read becomes garbage: to look for it again and again takes a third of the time."""
     if not gc.isenabled():
         yield
@@ -346,7 +346,7 @@ def seal_rubric(collection: str, file: RubricFile, card: ScenarioCard, digest: s
         card=card,
         version=file.version,
         secrets=rubric_secrets(file.rubric, file.reward),
-        case=_nobody(),
+        case=nobody(),
         topics={},
         foreign=(),
         digest=digest,
@@ -354,7 +354,7 @@ def seal_rubric(collection: str, file: RubricFile, card: ScenarioCard, digest: s
 
 
 @cache
-def _nobody() -> CompiledCase:
+def nobody() -> CompiledCase:
     """One for all rubrics without a persona: what is read of a conversation does not depend on them."""
     return compile_case(NOBODY, {})
 

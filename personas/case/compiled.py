@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from personas.case.calibration import ReaderCalibration
 from personas.case.marks import marks_of, words_of
@@ -310,7 +311,9 @@ def _with(examples: tuple[str, ...], more: Iterable[str] | None) -> tuple[str, .
     return tuple(dict.fromkeys((*examples, *(more or ()))))
 
 
+@lru_cache(maxsize=4096)
 def _compile_background(item: Background) -> CompiledTopic:
+    """One for all cases that have the entry: most of them share the common background."""
     return CompiledTopic(
         id=item.id,
         tier=Tier.ASKED,

@@ -17,5 +17,6 @@ def load_temperaments() -> Mapping[str, Temperament]:
     """Slug -> temperament, in alphabetical order."""
     folder = files("personas") / "temperaments"
     sources = sorted((f for f in folder.iterdir() if f.name.endswith(".yaml")), key=lambda f: f.name)
-    loaded = [Temperament.model_validate(yaml.safe_load(f.read_text(encoding="utf-8"))) for f in sources]
+    read = (yaml.load(f.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader) for f in sources)
+    loaded = [Temperament.model_validate(data) for data in read]
     return MappingProxyType({temperament.slug: temperament for temperament in loaded})

@@ -35,7 +35,7 @@ def read_against_local(settings: Settings) -> SampleReading:
     from reward_server.server.engine import load_reader, load_scenarios
     from scenarios.lint import COLLECTIONS
 
-    library = load_scenarios(None)
+    library = load_scenarios(None, settings.libraries)
     rows = after_opening(library, _sample(packaged_turns(COLLECTIONS, library)))
     local = load_reader(settings)
     alone = np.array([is_right(each) for each in predict(library, local, rows)], dtype=np.float64)

@@ -63,7 +63,7 @@ def _labelled(settings: Settings, source: Path | None) -> tuple[list[ReaderRow],
 
     if source is None:
         root = settings.scenarios or COLLECTIONS
-        packaged = packaged_turns(root, load_scenarios(settings.scenarios))
+        packaged = packaged_turns(root, load_scenarios(settings.scenarios, settings.libraries))
         rows = [row for row in packaged if not row.turn.kept_aside]
         return rows[:: max(1, -(-len(rows) // TURNS))], read(None)
     if not source.exists():
@@ -71,7 +71,7 @@ def _labelled(settings: Settings, source: Path | None) -> tuple[list[ReaderRow],
     files = sorted(each for name in FOLDER_NAMES for each in source.glob(name)) if source.is_dir() else [source]
     turns = [each for each in files if "__" in each.name or each.name.endswith(".turns.jsonl")]
     try:
-        library = load_scenarios(settings.scenarios) if turns else None
+        library = load_scenarios(settings.scenarios, settings.libraries) if turns else None
         rows = [row for path in turns if library is not None for row in turns_of_file(path, library)]
     except ValueError as error:
         raise InvalidRequest(str(error)) from None
@@ -95,7 +95,9 @@ async def _answers(
     assert model is not None, "an adapter is set"
     try:
         with shown(wide_console(stderr=True)) as report:
-            found = await answers_of(model, load_scenarios(settings.scenarios) if rows else {}, rows, talks, report)
+            found = await answers_of(
+                model, load_scenarios(settings.scenarios, settings.libraries) if rows else {}, rows, talks, report
+            )
     finally:
         await model.close()
     return found, model.model_version, meter.used(len(rows) + len(talks), "turn or conversation")

@@ -86,7 +86,7 @@ def evaluate(
     console = wide_console()
     with interruption_told(out, partial(holds_results, journal_of(out))):
         if rubric is None and reward is None:
-            library_of(root or settings.scenarios, collection, scenario)
+            library_of(root or settings.scenarios, settings.libraries, collection, scenario)
         setup = Setup(settings, root, task, persona_answers)
         pool = engine_of(engine, setup, workers) if reward is None else _reward_pool(reward, task)
         with shown(console) as report:
@@ -182,13 +182,13 @@ def task_of(
     return ScoringTask(collection, scenario, format_name, Speakers(speakers))
 
 
-def library_of(root: Path | None, collection: str | None, scenario: str | None) -> Library:
+def library_of(root: Path | None, shelf: Path, collection: str | None, scenario: str | None) -> Library:
     """The scenarios, among them the one that the caller named."""
     from reward_server.access import scenario_for
     from reward_server.auth.lab import DEVELOPMENT_LAB
     from reward_server.server.engine import load_scenarios
 
-    library = load_scenarios(root)
+    library = load_scenarios(root, shelf)
     if (collection is None) != (scenario is None):
         raise InvalidRequest("--collection and --scenario go together")
     if collection is not None and scenario is not None:

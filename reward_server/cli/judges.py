@@ -39,7 +39,7 @@ def list_judges(root: Root = None, data: Data = None) -> None:
     from reward_server.settings import load_settings
 
     settings = load_settings({"data": data})
-    library = load_scenarios(root or settings.scenarios)
+    library = load_scenarios(root or settings.scenarios, settings.libraries)
 
     async def read() -> None:
         model = language_model(settings)
@@ -127,7 +127,7 @@ async def _measure(
     from reward_server.llm.build import language_model
     from reward_server.server.engine import load_scenarios, offline_engine
 
-    library = load_scenarios(root or settings.scenarios)
+    library = load_scenarios(root or settings.scenarios, settings.libraries)
     require_scenarios([side for entry in entries for side in entry.sides], library.vault)
     model = language_model(settings)
     try:

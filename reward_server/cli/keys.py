@@ -154,7 +154,8 @@ def _refuse_unknown(collections: list[str]) -> None:
         return
     from reward_server.server.engine import load_scenarios
 
-    known = set(load_scenarios(load_settings().scenarios).catalog.collections)
+    settings = load_settings()
+    known = set(load_scenarios(settings.scenarios, settings.libraries).catalog.collections)
     for slug in collections:
         if slug not in known:
             told = f"there is no collection {slug!r}; there are {', '.join(sorted(known))}."

@@ -78,7 +78,7 @@ def evaluate(
     if practice:
         _practised(None if artefact is None else _existing(artefact).read_bytes(), twice=_twice(load_settings()))
         return
-    library = load_scenarios(scenarios)
+    library = load_scenarios(scenarios, load_settings().libraries)
     try:
         rows = _labelled(library, files, scenarios or COLLECTIONS)
         rows = after_opening(library, rows) if opened else rows

@@ -227,7 +227,7 @@ def stored_rows(settings: Settings, lab: str | None, version: str | None, *, all
     from reward_server.server.engine import load_scenarios
     from reward_server.store.migrate import migrate
 
-    library = load_scenarios(settings.scenarios)
+    library = load_scenarios(settings.scenarios, settings.libraries)
 
     async def fetch() -> Dataset:
         await migrate(settings.database)

@@ -66,8 +66,9 @@ class RowWorker:
             # One loop for all batches: connections of a language model belong to the one that opened them.
             self._loop = asyncio.new_event_loop()
             stack.callback(self._loop.close)
-            # With a rubric nothing else is scored, and reading the others would take seconds.
-            library = NO_SCENARIOS if setup.task.rubric else load_scenarios(setup.root or setup.settings.scenarios)
+            # With a rubric nothing else is scored, so the others are not read.
+            root, shelf = setup.root or setup.settings.scenarios, setup.settings.libraries
+            library = NO_SCENARIOS if setup.task.rubric else load_scenarios(root, shelf)
             model = language_model(setup.settings)
             if model is not None:
                 stack.callback(lambda: self._loop.run_until_complete(model.close()))

@@ -1,14 +1,13 @@
 """The directions in which many rows vary most, from rows that come a few at a time.
 
 What is held is one matrix of the columns that vary by as many, of which half is used, whatever the number of rows.
+SciPy is imported when it is needed: every server imports this, and only what fits models calls it.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
-from scipy.linalg.blas import dsyrk
 
 Exact = NDArray[np.float64]
 
@@ -28,6 +27,8 @@ class Scatter:
 
     def add(self, rows: Exact) -> None:
         """Rows (n, width)."""
+        from scipy.linalg.blas import dsyrk
+
         if len(rows) and len(self._columns):
             own = np.ascontiguousarray(rows[:, self._columns])
             self._sum = dsyrk(1.0, own.T, beta=1.0, c=self._sum, overwrite_c=1)
@@ -37,6 +38,8 @@ class Scatter:
 
         The sum is used up by this.
         """
+        from scipy.linalg import eigh
+
         count = len(self._columns)
         if not count:
             return np.zeros((0, self._width)), np.zeros(0)

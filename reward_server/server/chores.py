@@ -151,9 +151,11 @@ def _anchors(scenario: SealedScenario) -> Iterator[Sequence[str]]:
 def settle_heap() -> None:
     """Keep what lives as long as the process out of garbage collection: half the cost of a validation.
 
-    And let threads that read long texts hand the interpreter over sooner: a turn takes it a dozen times.
+    And let threads that read long texts hand the interpreter over sooner: a turn takes it a dozen times. Collection was
+    off while the process started.
     """
     sys.setswitchinterval(SWITCH_S)
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+    gc.enable()

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,26 +41,37 @@ from reward_server.llm.caller import CallMeter
 from reward_server.scoring.disclosure import FULL_DISCLOSURE, DisclosurePolicy
 from reward_server.scoring.lineage import Lineage
 from reward_server.scoring.scorer import Scorer
+from reward_server.server.library_shelf import LibraryShelf
 from reward_server.settings import Settings
 from scenarios.library import Library, load_library
+from scenarios.lint import COLLECTIONS
 
 if TYPE_CHECKING:
     from reward_server.encoders.micro_batcher import MicroBatcher
     from reward_server.reward_models.service import RewardModelService
 
 
-def load_scenarios(root: Path | None) -> Library:
-    """The scenarios below `root` (default: the packaged ones, read once); `ScenarioError` names file and line."""
+_packaged: dict[Path, Library] = {}
+"""Nothing changes them while a process runs."""
+
+
+def load_scenarios(root: Path | None, shelf: Path | None = None) -> Library:
+    """The scenarios below `root`; `ScenarioError` names file and line.
+
+    Args:
+        root: a folder of collections; without one, those of the package, which are read once.
+        shelf: where they are kept compiled between processes; without it, they are compiled anew.
+    """
     try:
-        return _packaged() if root is None else load_library(root)
+        if root is not None:
+            return _read(root, shelf)
+        return _packaged.get(COLLECTIONS) or _packaged.setdefault(COLLECTIONS, _read(COLLECTIONS, shelf))
     except scenarios.yamlfile.ScenarioFileError as error:
         raise ScenarioError(str(error)) from None
 
 
-@cache
-def _packaged() -> Library:
-    """Nothing changes them while a process runs, and reading them takes seconds."""
-    return load_library()
+def _read(root: Path, shelf: Path | None) -> Library:
+    return load_library(root) if shelf is None else LibraryShelf(shelf).load(root)
 
 
 def load_matcher(
@@ -259,7 +269,7 @@ async def present(settings: Settings) -> CurrentScoring:
     """That of a server with these settings and this data folder; `LabsError` where none would start."""
     from reward_server.llm.build import language_model
 
-    library = await asyncio.to_thread(load_scenarios, settings.scenarios)
+    library = await asyncio.to_thread(load_scenarios, settings.scenarios, settings.libraries)
     model = language_model(settings)
     try:
         with offline_engine(settings, library, model=model) as engine:

@@ -160,7 +160,9 @@ async def _knowledge(
     """Scenarios beside text encoder and reader; all are read off the loop."""
 
     async def scenarios() -> Library:
-        return await asyncio.to_thread(load_scenarios, settings.scenarios) if ports.library is None else ports.library
+        if ports.library is not None:
+            return ports.library
+        return await asyncio.to_thread(load_scenarios, settings.scenarios, settings.libraries)
 
     async def encoders() -> tuple[Matcher, Reader]:
         matcher, reader = ports.matcher, ports.reader

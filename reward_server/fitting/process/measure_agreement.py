@@ -50,7 +50,7 @@ async def _of_judges(
 ) -> Figures:
     own = load_settings({name: order[name] for name in ("data", "scenarios", "encoder")})
     settings = asking_nobody(own)
-    library = load_scenarios(settings.scenarios)
+    library = load_scenarios(settings.scenarios, settings.libraries)
     sides = [side for entry in entries for side in entry.sides]
     for number, side in enumerate(sides, 1):
         if side.collection not in order["collections"]:
