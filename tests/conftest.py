@@ -6,6 +6,7 @@ import asyncio
 import gc
 import itertools
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -15,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.real_servers import PostgresServer, RedisServer
+
+SLOW_AS_A_WHOLE = re.compile(r"^pytestmark = (\[.*)?pytest\.mark\.slow\b", re.MULTILINE)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -30,6 +33,13 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["SSL_CERT_DIR"] = os.devnull
     os.environ.setdefault("LABS_CACHE", str(Path(config.rootpath) / ".pytest_cache" / "labs"))
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A module whose tests are all slow is not imported where no slow test is wanted: its libraries take seconds."""
+    if config.option.markexpr != "not slow" or not collection_path.match("test_*.py"):
+        return None
+    return True if SLOW_AS_A_WHOLE.search(collection_path.read_text()) else None
 
 
 @pytest.hookimpl(wrapper=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 
 import httpx2
@@ -17,6 +17,7 @@ from reward_server.webhooks.sender import SendOutcome, WebhookSender
 from scenarios.library import Library, load_library
 from tests.contract.house import COLLECTIONS, Client, House, Json, running_house
 from tests.contract.model_shop import Shop
+from tests.contract.standing import StandingHouse, standing_house
 
 
 @pytest.fixture(autouse=True)
@@ -71,10 +72,28 @@ async def house(data: Path, matcher: Matcher, library: Library) -> AsyncIterator
         yield running
 
 
+@pytest.fixture(scope="session")
+def standing(
+    tmp_path_factory: pytest.TempPathFactory, empty_database: Path, matcher: Matcher, library: Library
+) -> Iterator[StandingHouse]:
+    data = tmp_path_factory.mktemp("standing")
+    shutil.copy(empty_database, data / "labs.sqlite")
+    with standing_house(data, matcher, library) as house:
+        yield house
+
+
 @pytest.fixture
-async def labs(house: House) -> AsyncIterator[Client]:
+def serving(request: pytest.FixtureRequest) -> House | StandingHouse:
+    """The house of this test: the standing one where its module says so and the test takes no `house`."""
+    shares = request.node.get_closest_marker("one_house") is not None and "house" not in request.fixturenames
+    house: House | StandingHouse = request.getfixturevalue("standing" if shares else "house")
+    return house
+
+
+@pytest.fixture
+async def labs(serving: House | StandingHouse) -> AsyncIterator[Client]:
     """Development mode: no key exists and none is needed."""
-    async with house.client() as client:
+    async with serving.client() as client:
         yield client
 
 

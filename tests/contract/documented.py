@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from typing import Any
 
 import httpx2
 import jsonschema
-from fastapi import FastAPI
 
 from reward_server.api.openapi import build
+from reward_server.server.app import create_app
+from reward_server.settings import Settings
 
 Json = dict[str, Any]
 
@@ -62,11 +64,12 @@ class Documented:
         return self._validators[ref]
 
 
-_cache: list[Documented] = []
+@cache
+def document() -> Json:
+    """The document, which is the same for every app of this version; built once, as it takes a second. Read only."""
+    return build(create_app(Settings()))
 
 
-def documented(app: FastAPI) -> Documented:
-    """The document is the same for every app of this version, so it is built once."""
-    if not _cache:
-        _cache.append(Documented(build(app)))
-    return _cache[0]
+@cache
+def documented() -> Documented:
+    return Documented(document())

@@ -160,7 +160,7 @@ class House:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         transport = httpx2.ASGITransport(app=self.app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as http:
-            yield Client(http, documented(self.app))
+            yield Client(http, documented())
 
     async def spend(self, tokens: int, lab_id: str = "development") -> None:
         """Have the lab use so many tokens of language models today."""

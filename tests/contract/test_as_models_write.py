@@ -10,6 +10,8 @@ from tests.contract.house import WHERE, Client, Json
 from tests.contract.test_doors import BEFORE, LAST, ONE_NUMBER, asked, openrlhf, post, reward_of
 from trainer_client.wire import MAX_CONTENT_CHARACTERS
 
+pytestmark = pytest.mark.one_house
+
 THOUGHT = "Was it dark? I should ask whether the tyre was wet, and how it happened."
 SPOKEN = {
     "closed": f"<think>\n{THOUGHT}\n</think>\n\n{LAST}",

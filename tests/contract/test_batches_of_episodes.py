@@ -17,6 +17,8 @@ from reward_server.episodes.stage import REPLIES_PER_JOB
 from reward_server.errors import JudgeFailed
 from tests.contract.house import OTHER, WHERE, Client, House, Json, agent, assert_error
 
+pytestmark = pytest.mark.one_house
+
 SAID = ("How did it happen?", "When do you need it back?", "I see.")
 CONFIG = {"seed": 7, "persona_slug": "plainspoken"}
 

@@ -12,6 +12,7 @@ from reward_server.api.body import CONVERSATION
 from reward_server.auth.lab import Lab, Plan
 from tests.contract.house import WHERE, Client, House, Json, agent, assert_error
 
+pytestmark = pytest.mark.one_house
 MOST_BYTES = int(CONVERSATION.megabytes * 1_000_000)
 EVALUATION = {**WHERE, "messages": [{"role": "assistant", "content": "How did it happen?"}]}
 JSON = {"Content-Type": "application/json"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import UTC, datetime
+from functools import cache
 
 import numpy as np
 import pytest
@@ -23,13 +24,23 @@ OTHER_VERSION = "sv_ba9876543210"
 
 def fitted(house: House, owner: str | None = None, method: str = "isotonic", name: str = "reward") -> Calibration:
     """A calibration in the server's folder."""
-    version = owner or house.app.state.services.evaluations._scorer.scoring_version
+    calibration = fitted_alone(owner or version_of(house), method, name)
+    save(calibration, house.settings.calibrations)
+    return calibration
+
+
+def version_of(house: House) -> str:
+    version: str = house.app.state.services.evaluations._scorer.scoring_version
+    return version
+
+
+@cache
+def fitted_alone(version: str, method: str, name: str) -> Calibration:
+    """Fitted once a process: intervals of its error take half a second."""
     rewards = np.random.default_rng(0).random(300)
     labels = (np.random.default_rng(1).random(300) < rewards**2).astype(np.float64)
     data = LabelledRows({name: rewards}, labels, tuple(str(k) for k in range(300)))
-    calibration = fit(data, method, version, NOW)
-    save(calibration, house.settings.calibrations)
-    return calibration
+    return fit(data, method, version, NOW)
 
 
 def with_calibration(calibration_id: str, messages: list[Json] = GOOD, **fields: object) -> Json:
@@ -237,14 +248,18 @@ BOTH: Json = {
 
 def fitted_together(house: House, *names: str, owner: str | None = None, combine: bool = True) -> Calibration:
     """A calibration of several rewards in the server's folder, as rows with `rewards` make it."""
-    version = owner or house.app.state.services.evaluations._scorer.scoring_version
+    calibration = fitted_from(owner or version_of(house), names, combine=combine)
+    save(calibration, house.settings.calibrations)
+    return calibration
+
+
+@cache
+def fitted_from(version: str, names: tuple[str, ...], *, combine: bool) -> Calibration:
     random = np.random.default_rng(2)
     rewards = {name: random.random(300) for name in names}
     labels = (random.random(300) < np.mean([each**2 for each in rewards.values()], axis=0)).astype(np.float64)
     data = LabelledRows(rewards, labels, tuple(str(k) for k in range(300)))
-    calibration = fit(data, "isotonic", version, NOW, combine=combine)
-    save(calibration, house.settings.calibrations)
-    return calibration
+    return fit(data, "isotonic", version, NOW, combine=combine)
 
 
 async def test_parts_of_a_composite_are_calibrated_by_name_and_combined(labs: Client, house: House, shop: Shop) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.contract.house import Client, assert_error
+
+pytestmark = pytest.mark.one_house
 
 SCENARIO_FIELDS = {"slug", "name", "description", "dimensions", "max_turns", "tools"}
 

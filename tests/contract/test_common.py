@@ -17,6 +17,8 @@ from reward_server.errors import JudgeFailed
 from scenarios.library import Library
 from tests.contract.house import OTHER, WHERE, Client, House, Json, assert_error, running_house
 
+pytestmark = pytest.mark.one_house
+
 EVERY_CALL = [
     ("GET", "/catalog", None),
     ("GET", "/collections", None),

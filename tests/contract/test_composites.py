@@ -10,6 +10,8 @@ import pytest
 
 from tests.contract.house import WHERE, Client, House, Json, assert_error
 
+pytestmark = pytest.mark.one_house
+
 RUBRIC: Json = {"combine": "weighted_sum", "parts": [{"judge": "rubric"}]}
 SQUARE: Json = {"combine": "product", "parts": [{"judge": "rubric", "weight": 2.0}]}
 UNKNOWN: Json = {"combine": "min", "parts": [{"judge": "rubric"}, {"judge": "no_such_judge"}]}

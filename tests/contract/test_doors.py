@@ -11,13 +11,11 @@ import httpx2
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
-from reward_server.api.openapi import build
 from reward_server.auth.lab import Plan
 from reward_server.auth.scopes import Scope
 from reward_server.compat.target import without_special_tokens
 from reward_server.errors import JudgeFailed
-from reward_server.server.app import create_app
-from reward_server.settings import Settings
+from tests.contract.documented import document
 from tests.contract.house import OTHER, WHERE, Client, House, Json, agent, assert_error
 from tests.contract.model_shop import COMPOSITE, Shop
 from tests.contract.ors_client import OrsClient
@@ -25,6 +23,8 @@ from tests.contract.test_evaluate import BAD, GOOD
 from tests.contract.test_mcp import session as mcp_session
 from tests.contract.test_over_a_socket import listening
 from tests.contract.test_secrecy import leaks
+
+pytestmark = pytest.mark.one_house
 
 NAME = f"{WHERE['collection_slug']}/{WHERE['scenario_slug']}"
 BEFORE, LAST = GOOD[:5], GOOD[5]["content"]
@@ -35,7 +35,7 @@ SAYS = {"user": "assistant", "assistant": "user"}
 """The role in an evaluation of who has this one in an episode."""
 CALLS = [
     (method.upper(), path)
-    for path, methods in build(create_app(Settings()))["paths"].items()
+    for path, methods in document()["paths"].items()
     for method, operation in methods.items()
     if operation["tags"] == ["doors"]
 ]

@@ -10,9 +10,11 @@ from starlette.types import Message, Scope
 
 from personas.reading.matcher import Matcher
 from reward_server.api.edge import KnownHosts
-from reward_server.api.openapi import build
 from scenarios.library import Library
+from tests.contract.documented import document
 from tests.contract.house import Client, House, assert_error, running_house
+
+pytestmark = pytest.mark.one_house
 
 SIMPLE = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", None)
 """What a page may send anywhere without asking first."""
@@ -21,7 +23,7 @@ SIMPLE = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-dat
 async def test_no_operation_is_done_for_a_body_that_does_not_say_it_is_json(labs: Client, house: House) -> None:
     calls = [
         (method, path)
-        for path, methods in build(house.app)["paths"].items()
+        for path, methods in document()["paths"].items()
         for method in {"post", "put", "patch"} & set(methods)
     ]
     assert {method for method, _ in calls} >= {"post", "patch"}

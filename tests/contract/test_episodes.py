@@ -10,6 +10,8 @@ import pytest
 from reward_server.auth.scopes import Scope
 from tests.contract.house import OTHER, WHERE, Client, House, Json, agent, assert_error
 
+pytestmark = pytest.mark.one_house
+
 FIRST = "Good morning. How did it happen?"
 HOUR = timedelta(hours=1)
 

@@ -16,6 +16,8 @@ from reward_server.transcripts.transcript import Transcript
 from tests.contract.house import OTHER, WHERE, Client, House, Json, assert_error
 from tests.store.builders import an_evaluation
 
+pytestmark = pytest.mark.one_house
+
 
 def dialogue(
     *lines: str, agent_role: str = "assistant", opening: str | None = "Hello, my bike has a flat tyre."

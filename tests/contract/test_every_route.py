@@ -12,7 +12,6 @@ import pytest
 from fastapi.routing import iter_route_contexts
 
 from reward_server.api.access import access_of
-from reward_server.api.openapi import build
 from reward_server.auth.lab import Plan
 from reward_server.auth.scopes import Scope
 from reward_server.console.mounting import routes as console_routes
@@ -20,11 +19,12 @@ from reward_server.server.app import create_app
 from reward_server.settings import Settings
 from reward_server.training import process
 from tests.contract.belongings import BODIES, EVERYBODYS, NOT_REFERENCES, OWNED, UNKNOWN, nobodys, one_of_each
+from tests.contract.documented import document
 from tests.contract.house import Client, House, Json
 from tests.contract.test_training_runs import resolved
 
 APP = create_app(Settings())
-DOCUMENT = build(APP)
+DOCUMENT = document()
 SOCKETS = {"/api/v1/episodes/ws", "/api/v1/compat/openenv/ws"}
 CONSOLE = {route.path_format for route in console_routes()}  # type: ignore[attr-defined]
 UNDOCUMENTED = {"/", "/docs", "/docs/assets/{name}", "/openapi.json", "/metrics", "/mcp", *SOCKETS, *CONSOLE}

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.contract.house import Client
+
+pytestmark = pytest.mark.one_house
 
 
 async def test_the_front_page_says_what_this_is_and_links_what_there_is(labs: Client) -> None:

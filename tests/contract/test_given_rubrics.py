@@ -8,6 +8,8 @@ from reward_server.auth.scopes import Scope
 from tests.contract.house import WHERE, Client, House, Json, assert_error
 from tests.rubrics.talks import EMPTY, JUDGED, LOGS, ORDER, PROMISE, RUBRIC
 
+pytestmark = pytest.mark.one_house
+
 
 def items() -> list[Json]:
     return [{"id": name, "rubric": RUBRIC, "messages": talk} for name, talk in LOGS.items()]

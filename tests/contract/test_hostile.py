@@ -16,6 +16,8 @@ import pytest
 
 from tests.contract.house import WHERE, Client, Json, agent
 
+pytestmark = pytest.mark.one_house
+
 COUNT = int(os.environ.get("LABS_HOSTILE_BODIES", "1000"))
 SEED = int(os.environ.get("LABS_HOSTILE_SEED", "1"))
 CALL = {"name": "repair", "type": "decision", "input": {"value": "new_tube"}}

@@ -14,6 +14,8 @@ from reward_server.errors import JudgeFailed
 from reward_server.ids import new_evaluation_id
 from tests.contract.house import COLLECTION, WHERE, Client, House, Json, assert_error
 
+pytestmark = pytest.mark.one_house
+
 TALK = [
     {"role": "user", "content": "Hello, my bike has a flat tyre."},
     {"role": "assistant", "content": "Good morning. How did it happen?"},

@@ -6,6 +6,8 @@ import pytest
 
 from tests.contract.house import Client, Json, agent, assert_error
 
+pytestmark = pytest.mark.one_house
+
 FIRST = "Good morning. How did it happen?"
 SECOND = "When do you need it back?"
 

@@ -9,6 +9,8 @@ import pytest
 
 from tests.contract.house import WHERE, Client, Json, assert_error
 
+pytestmark = pytest.mark.one_house
+
 OURS = {"name": "repair", "input": {"value": "full_service"}}
 
 

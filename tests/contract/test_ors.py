@@ -38,6 +38,8 @@ from tests.contract.ors_client import NOTHING, OrsClient, StreamError, events_of
 from tests.contract.test_over_a_socket import listening
 from tests.contract.test_secrecy import leaks
 
+pytestmark = pytest.mark.one_house
+
 NAME = f"{COLLECTION}/{SCENARIO}"
 ASKS = ("How did the flat tyre happen, if I may ask?", "How old is the tyre?")
 TASK = {**WHERE, "seed": 7}

@@ -12,6 +12,8 @@ import pytest
 from tests.contract.house import COLLECTION, OTHER, WHERE, Client, House, Json, assert_error
 from tests.contract.test_evaluate import BAD, FAIR, GOOD, dialogue
 
+pytestmark = pytest.mark.one_house
+
 ASKS = "Good morning. How did it happen?"
 PUSHES = "You should buy a new bike instead."
 

@@ -6,17 +6,17 @@ import re
 
 import pytest
 
-from reward_server.api.openapi import build
-from reward_server.server.app import create_app
-from reward_server.settings import Settings
+from tests.contract.documented import document
 from tests.contract.house import Client, assert_error
+
+pytestmark = pytest.mark.one_house
 
 PREFIX = "/api/v1"
 DOORS = f"{PREFIX}/compat/"
 """Other stacks may add parameters of theirs."""
 ASKED = sorted(
     path.removeprefix(PREFIX)
-    for path, calls in build(create_app(Settings()))["paths"].items()
+    for path, calls in document()["paths"].items()
     if path.startswith(PREFIX) and not path.startswith(DOORS)
     for each in calls.get("get", {}).get("parameters", ())[:1]
     if any(parameter["in"] == "query" for parameter in calls["get"]["parameters"]) and each

@@ -12,6 +12,8 @@ from reward_server.errors import JudgeFailed
 from tests.contract.house import OTHER, WHERE, Client, House, Json, assert_error
 from tests.contract.test_evaluate import BAD, FAIR, GOOD, dialogue
 
+pytestmark = pytest.mark.one_house
+
 GROUP = {"good": GOOD, "fair": FAIR, "bad": BAD}
 
 

@@ -10,6 +10,8 @@ import pytest
 from reward_server.errors import JudgeFailed
 from tests.contract.house import WAIT_S, WHERE, Client, House, Json, agent, assert_error
 
+pytestmark = pytest.mark.one_house
+
 FIRST = "Good morning. How did it happen?"
 SECOND = "When do you need it back?"
 EVALUATION = {**WHERE, "messages": [{"role": "assistant", "content": FIRST}]}

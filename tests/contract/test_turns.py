@@ -10,6 +10,8 @@ import pytest
 from reward_server.errors import JudgeFailed
 from tests.contract.house import COLLECTION, SCENARIO, WHERE, Client, House, Json, agent, assert_error
 
+pytestmark = pytest.mark.one_house
+
 ASK_CAUSE = "Good morning. I'm sorry to hear that. How did it happen?"
 ASK_DEADLINE = "I understand. When do you need it back?"
 OFFER = "Then I will put in a new tube and have it ready on Friday."
