@@ -20,6 +20,7 @@ from reward_server.server.app import Ports, create_app
 from reward_server.settings import Settings
 from reward_server.store.migrate import migrate
 from reward_server.store.store import Store
+from tests.contract.house import packaged_reader
 
 COLLECTIONS = Path(__file__).parents[1] / "data" / "collections"
 
@@ -33,10 +34,12 @@ class NoMatcher:
         return np.zeros((len(texts), len(anchors)))
 
 
-def make(data: Path, **settings: Any) -> tuple[FastAPI, io.StringIO]:
+def make(data: Path, *, loads_reader: bool = False, **settings: Any) -> tuple[FastAPI, io.StringIO]:
+    """An app that is still to be started; its reader is shared with others of this process unless it `loads_reader`."""
     logs = io.StringIO()
     settings = {"scenarios": COLLECTIONS} | settings
-    ports = Ports(matcher=NoMatcher(), log_stream=logs, own_process=False)
+    reader = None if loads_reader else packaged_reader()
+    ports = Ports(matcher=NoMatcher(), reader=reader, log_stream=logs, own_process=False)
     return create_app(Settings(data=data, **settings), ports=ports), logs
 
 
@@ -46,7 +49,7 @@ async def get(app: FastAPI, path: str) -> httpx2.Response:
 
 
 async def test_a_started_app_is_alive_and_ready(tmp_path: Path) -> None:
-    app, _ = make(tmp_path)
+    app, _ = make(tmp_path, loads_reader=True)
     async with app.router.lifespan_context(app):
         assert (await get(app, "/healthz")).json()["status"] == "ok"
         ready = await get(app, "/readyz")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor
@@ -21,6 +22,7 @@ import httpx2
 import numpy as np
 from fastapi import FastAPI
 from numpy.typing import NDArray
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from personas.case.compiled import CompiledCase
 from personas.reading.acts import ReadCandidate, Reading, Sentence
@@ -110,6 +112,16 @@ class HeldReader(Reader):
 
     def beside(self, case: CompiledCase, line: str, said: Sequence[Sentence]) -> list[tuple[ReadCandidate, ...]]:
         return self._reader.beside(case, line, said)
+
+
+class GivenSettings(Settings):
+    """Settings as a test gives them; looking all of them up in the environment as well takes a quarter of a start."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource, **others: object
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (init_settings,)
 
 
 @cache
@@ -292,7 +304,8 @@ async def running_house(
         own_process=False,
     )
     # Nobody could play against this server over a port, so its runs wait.
-    made = Settings(data=data, **{"training_run_workers": 0, **settings})
+    kept = Path(os.environ["LABS_CACHE"])
+    made = GivenSettings(data=data, **{"cache": kept, "training_run_workers": 0, **settings})
     app = create_app(made, ports=ports)
     assert isinstance(ports.clock, ManualClock)
     house = House(app, ports.clock, gate, made, logs)

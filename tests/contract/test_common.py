@@ -121,19 +121,17 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("value", "told"), REFUSALS)
-async def test_a_refusal_says_what_was_sent_and_nothing_about_the_keys_there_are(
-    house: House, value: str | None, told: str
-) -> None:
+async def test_a_refusal_says_what_was_sent_and_nothing_about_the_keys_there_are(house: House) -> None:
     await house.key()
     house.end_development_mode()
     async with house.client() as client:
-        headers = {} if value is None else {"Authorization": value}
-        response = await client.call("GET", "/catalog", headers=headers)
-        assert_error(response, 401, "unauthenticated")
-        assert response.json()["message"] == told
-        assert response.headers["www-authenticate"] == "Bearer"
-        assert "x-ratelimit-limit" not in response.headers
+        for value, told in REFUSALS:
+            headers = {} if value is None else {"Authorization": value}
+            response = await client.call("GET", "/catalog", headers=headers)
+            assert_error(response, 401, "unauthenticated")
+            assert response.json()["message"] == told, value
+            assert response.headers["www-authenticate"] == "Bearer"
+            assert "x-ratelimit-limit" not in response.headers
 
 
 async def test_revoked_and_expired_keys_are_unknown(house: House) -> None:
@@ -149,12 +147,14 @@ async def test_revoked_and_expired_keys_are_unknown(house: House) -> None:
             assert response.json()["message"] == NOT_VALID
 
 
-@pytest.mark.parametrize(("method", "path", "body"), EVERY_CALL)
-async def test_every_call_needs_the_key(house: House, method: str, path: str, body: Any) -> None:
+async def test_every_call_needs_the_key(house: House) -> None:
     await house.key()
     house.end_development_mode()
     async with house.client() as client:
-        assert_error(await client.call(method, path, body), 401, "unauthenticated")
+        answers = {(method, path): await client.call(method, path, body) for method, path, body in EVERY_CALL}
+    assert [call for call, answer in answers.items() if answer.status_code != 401] == []
+    for answer in answers.values():
+        assert_error(answer, 401, "unauthenticated")
 
 
 async def test_a_good_key_opens(house: House) -> None:

@@ -221,16 +221,20 @@ async def test_no_door_shows_a_rubric(labs: Client, door: str) -> None:
     assert leaks(json.dumps(await asked(labs, door, LAST))) == []
 
 
-@pytest.mark.parametrize(("method", "path"), CALLS)
-async def test_a_door_counts_against_the_limit_of_the_key(house: House, method: str, path: str) -> None:
-    key = await house.key(plan=Plan.CUSTOM, rate_per_minute=1)
-    house.end_development_mode()
-    async with house.client(key) as labs:
-        body = {} if method == "GET" else {"json": {}}
-        answers = [await labs.http.request(method, path, **body) for _ in range(3)]
-    # A new minute may begin between two of them.
-    [refused, *_] = [each for each in answers if each.status_code == 429]
-    assert_error(refused, 429, "rate_limited")
+async def test_a_door_counts_against_the_limit_of_the_key(house: House) -> None:
+    uncounted = []
+    for method, path in CALLS:
+        key = await house.key(plan=Plan.CUSTOM, rate_per_minute=1)
+        house.end_development_mode()
+        async with house.client(key) as labs:
+            body = {} if method == "GET" else {"json": {}}
+            answers = [await labs.http.request(method, path, **body) for _ in range(3)]
+        # A new minute may begin between two of them.
+        refused = [each for each in answers if each.status_code == 429]
+        uncounted += [] if refused else [(method, path)]
+        for each in refused:
+            assert_error(each, 429, "rate_limited")
+    assert uncounted == []
 
 
 @pytest.mark.parametrize("path", [path for method, path in CALLS if method == "POST"])

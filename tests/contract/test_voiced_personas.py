@@ -9,6 +9,7 @@ import shutil
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -80,18 +81,23 @@ async def played(client: Client, *lines: str) -> tuple[list[Json], list[Json]]:
     return turns, await client.log(episode)
 
 
+PLAIN: list[Json] = []
+
+
 @pytest.fixture
 async def plain(
     tmp_path_factory: pytest.TempPathFactory, empty_database: Path, matcher: Matcher, library: Library
 ) -> list[Json]:
-    """The same conversation with the templates."""
-    data = tmp_path_factory.mktemp("plain")
-    shutil.copy(empty_database, data / "labs.sqlite")
-    settings = {"persona_voice": "local"}
-    async with voiced_house(data, matcher, library, well, **settings) as (house, _), house.client() as client:
-        turns, _ = await played(client, *ASKS)
-        assert await outcomes(client) == {}
-        return turns
+    """The same conversation with the templates, played once a process."""
+    if not PLAIN:
+        data = tmp_path_factory.mktemp("plain")
+        shutil.copy(empty_database, data / "labs.sqlite")
+        settings = {"persona_voice": "local"}
+        async with voiced_house(data, matcher, library, well, **settings) as (house, _), house.client() as client:
+            turns, _ = await played(client, *ASKS)
+            assert await outcomes(client) == {}
+            PLAIN.extend(turns)
+    return deepcopy(PLAIN)
 
 
 async def test_good_words_are_said_and_earn_what_the_template_earns(

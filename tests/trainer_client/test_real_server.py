@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import httpx2
 import numpy as np
 import pytest
 
+from personas.reading.matcher import Matcher
 from reward_server.fitting.calibration.calibration_fit import LabelledRows, fit
 from reward_server.reward_models.calibration import save
 from reward_server.server.app import Ports, create_app
+from reward_server.server.engine import load_matcher
 from reward_server.settings import Settings
 from scenarios.library import load_library
+from tests.contract.house import packaged_reader
 from trainer_client import (
     AsyncLabsClient,
     BadRequest,
@@ -33,9 +37,16 @@ COLLECTION, SCENARIO = "bike-shop", "flat-tyre"
 QUESTIONS = ["I'm sorry to hear that. What happened?", "When did it start?", "What would you like us to do?"]
 
 
+@cache
+def matcher() -> Matcher:
+    """Loaded once for all servers of this process."""
+    return load_matcher(Settings())
+
+
 @asynccontextmanager
 async def connected(data: Path) -> AsyncIterator[AsyncLabsClient]:
-    app = create_app(Settings(data=data), ports=Ports(library=load_library(COLLECTIONS), own_process=False))
+    ports = Ports(matcher=matcher(), reader=packaged_reader(), library=load_library(COLLECTIONS), own_process=False)
+    app = create_app(Settings(data=data), ports=ports)
     transport = httpx2.ASGITransport(app=app)
     async with app.router.lifespan_context(app), AsyncLabsClient("http://localhost", "", transport=transport) as client:
         yield client
