@@ -33,7 +33,7 @@ from personas.play.reactions import (
 )
 from personas.reading.acts import Act, Sentence
 from personas.reading.features import is_elliptic
-from personas.text.questions import QuestionForm, form_of
+from personas.text.questions import QuestionForm, form_of, questions_in
 from personas.text.sentences import sentences
 from personas.text.wording import content_stems
 
@@ -135,15 +135,18 @@ def _attended(  # noqa: PLR0917 (what is said, and what it answers)
 
     An author's line that is next to the question comes first; the persona knows nothing about it otherwise.
     """
-    left = _left(case, hearing, aside, body)
-    if left is None:
+    found = _left(case, hearing, aside, body)
+    if found is None:
         return small, body
-    nearest = aside.nearest.get(left.text)
+    left, part = found
+    nearest = aside.nearest.get(part)
     answers = any(move.kind not in IDLE for move in body)
-    if nearest is not None and (nearest.confidence >= BESIDE_ANSWER or (not answers and left.does(Act.ASK))):
+    # What is asked for has an answer that is next to it; a proposal or a choice wants a yes or a no.
+    asks = left.does(Act.ASK) and not left.does(Act.PROPOSE) and not is_choice(left)
+    if nearest is not None and (nearest.confidence >= BESIDE_ANSWER or (not answers and asks)):
         fits = _recalled(case, state, nearest)
         return _without(small, IDLE), (*_without(body, IDLE), *fits)
-    if form_of(left.text) is not QuestionForm.OPEN or all(move.kind not in CONSENT for move in (*small, *body)):
+    if form_of(part) is not QuestionForm.OPEN or all(move.kind not in CONSENT for move in (*small, *body)):
         return small, body
     return _without(small, CONSENT), (*_without(body, CONSENT), Move(MoveKind.UNKNOWN))
 
@@ -167,20 +170,29 @@ def _without(moves: tuple[Move, ...], kinds: Container[MoveKind]) -> tuple[Move,
     return tuple(move for move in moves if move.kind not in kinds)
 
 
-def _left(case: CompiledCase, hearing: Hearing, aside: BackgroundTurn, body: tuple[Move, ...]) -> Sentence | None:
-    """The last question of the turn that nothing answers, if there is one."""
+def _left(
+    case: CompiledCase, hearing: Hearing, aside: BackgroundTurn, body: tuple[Move, ...]
+) -> tuple[Sentence, str] | None:
+    """The last question of the turn that nothing answers, if there is one, and the sentence that asks it."""
     said_topics = {move.about for move in body if move.kind not in IDLE}
     answered = {each.question for each in hearing.asked if each.topic_id in said_topics}
-    answered |= {each.question for each in aside.recalled if each.id in said_topics}
-    answered |= {each.question for each in aside.recalled if case.asides[each.id].repeats}
     answered |= {each.quote for each in hearing.answered}
     answered |= set(hearing.task.quotes) if hearing.task is not None else set()
     answered |= {hearing.haggles} if hearing.haggles is not None else set()
     answered |= {hearing.dealing.quote} if hearing.dealing is not None else set()
-    asking = (
-        s for s in reversed(hearing.reading.readable) if s.does(Act.ASK) or (is_question(s) and not s.does(Act.PROPOSE))
-    )
-    return next((s for s in asking if s.text not in answered), None)
+    recalled = {a.part for a in aside.recalled if a.id in said_topics or case.asides[a.id].repeats}
+    recalled |= {part for part, topics in aside.asked.items() if topics & said_topics}
+    for sentence in reversed(hearing.reading.readable):
+        if not (sentence.does(Act.ASK) or (is_question(sentence) and not sentence.does(Act.PROPOSE))):
+            continue
+        parts = questions_in(sentence.text)
+        of_one = len(parts) == 1 or not recalled.intersection(parts)
+        if of_one and sentence.text in answered:
+            continue
+        left = next((part for part in reversed(parts) if part not in recalled), None)
+        if left is not None:
+            return sentence, left
+    return None
 
 
 def _manner(hearing: Hearing) -> tuple[Move, ...]:
