@@ -56,6 +56,8 @@ class RecalledBackground:
     confidence: float
     instead: frozenset[str] = frozenset()
     """Topics that the sentence was taken to ask about, and does not."""
+    common: bool = False
+    """Whether any persona answers so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,9 @@ def aside_of(
         # The author's line first; what any persona could say ("Say that again?") is better than that it cannot tell.
         beside = next((aside for aside in (own, common) if aside and aside[0].confidence >= NEAREST), None)
         if beside is not None:
-            nearest[part.text] = RecalledBackground(beside[1].id, whole, part.text, beside[0].confidence)
+            nearest[part.text] = RecalledBackground(
+                beside[1].id, whole, part.text, beside[0].confidence, common=beside is common
+            )
         # To say its last line again suits any persona and gives nothing new away: no need to be certain.
         again = common is not None and common[1].repeats
         brought = ((own, needed), (common, needed if again else max(needed, CERTAIN)))

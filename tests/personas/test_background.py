@@ -193,3 +193,30 @@ def test_what_is_next_to_a_question_answers_it_where_only_the_other_has_an_answe
     found = {PAYS: {"walks": 0.9}, MOVES: {"mornings": 0.55}}
     assert "Mornings are fine." in joined(found).say(BOTH).text
     assert "Mornings are fine." not in joined({**found, MOVES: {"mornings": 0.45}}).say(BOTH).text
+
+
+def test_of_two_questions_without_an_answer_the_one_is_taken_up_that_something_is_next_to() -> None:
+    assert any(says in joined({PAYS: {"walks": 0.55}}).say(BOTH).text for says in WALKS.says)
+
+
+def test_one_line_does_not_answer_both_questions() -> None:
+    reply = joined({PAYS: {"walks": 0.9}, MOVES: {"walks": 0.9}}).say(BOTH).text
+    assert sum(reply.count(says) for says in WALKS.says) == 1
+
+
+@pytest.mark.parametrize(("likely", "said"), [(0.76, False), (0.85, True)])
+def test_beside_an_answer_what_any_persona_says_has_to_be_sure(likely: float, *, said: bool) -> None:
+    reader = Script(line(BOTH, Act.ASK))
+    reader.brings_to_mind = {PAYS: {"walks": 0.9}, MOVES: {"mornings": likely}}
+    one = Play(case=compile_case(CASE, TOPICS, background=(WALKS,), common=(MORNINGS,)), reader=reader)
+    one.say(NOISE)
+    assert ("Mornings are fine." in one.say(BOTH).text) is said
+
+
+def test_what_it_cannot_know_and_was_hardly_asked_is_not_said_beside_an_answer() -> None:
+    reader = Script(line(ON_YOUR_FEET, Act.ASK, asks={"ligament": 0.5}))
+    reader.brings_to_mind = {NORWAY: {"walks": 0.9}, ON_YOUR_FEET: {"ligament": 0.5}}
+    one = Play(case=compiled(background=(WALKS,)), reader=reader)
+    assert "Nobody has told me" in one.say(ON_YOUR_FEET).text
+    other = Play(case=compiled(background=(WALKS,)), reader=reader)
+    assert other.say(f"{NORWAY} {ON_YOUR_FEET}").text in WALKS.says
