@@ -10,7 +10,8 @@ reading tells apart what lies close together ("Who pays for the heating?" and "W
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from personas.case.compiled import CompiledCase, CompiledTopic, later_id
 from personas.case.schema import all_hold
@@ -19,7 +20,7 @@ from personas.hearing.state import PersonaState
 from personas.hearing.types import AskedTopic, Hearing
 from personas.reading.acts import Act, ReadCandidate, Sentence
 from personas.reading.features import is_elliptic
-from personas.text.questions import QuestionForm, form_of
+from personas.text.questions import QuestionForm, form_of, questions_in
 
 __all__ = ["BackgroundTurn", "RecalledBackground", "aside_of", "may_recall"]
 
@@ -49,9 +50,14 @@ class RecalledBackground:
 
     id: str
     question: str
+    """The sentence."""
+    part: str
+    """What of it asks for this: one of the questions that it joins."""
     confidence: float
     instead: frozenset[str] = frozenset()
     """Topics that the sentence was taken to ask about, and does not."""
+    common: bool = False
+    """Whether any persona answers so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +68,16 @@ class BackgroundTurn:
     topics: Mapping[str, float] = field(default_factory=dict)
     """How likely a sentence asks about a topic, at most."""
     nearest: Mapping[str, RecalledBackground] = field(default_factory=dict)
-    """Per sentence the entry of the background that is next to it, for when nothing else answers it."""
+    """Per question the entry of the background that is next to it, for when nothing else answers it."""
+    asked: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Per question the topics that it, of those that its sentence joins, asks about."""
 
 
 def may_recall(hearing: Hearing) -> list[Sentence]:
-    """The sentences that the background may have an answer to.
+    """The sentences that the background may have an answer to, and of one that joins questions each of these.
 
-    Of a turn about the talk itself all that asks ("Am I talking to a machine?"): a persona stays in its role.
+    "Who pays, and when could she move in?" is about one thing or the other, and as a whole like neither. Of a turn
+    about the talk itself all that asks ("Am I talking to a machine?"): a persona stays in its role.
     """
     if hearing.unclear:
         return [s for s in hearing.reading.sentences if s.does(Act.META) and not s.does(Act.RUDE) and is_question(s)]
@@ -76,9 +85,10 @@ def may_recall(hearing: Hearing) -> list[Sentence]:
     spoken = hearing.reading.readable
     offer = next((number for number, sentence in enumerate(spoken) if sentence.does(Act.PROPOSE)), len(spoken))
     # "Does that suit you?" behind an offer is about the offer; "And what would he say?" is not.
-    whole = [s for number, s in enumerate(spoken) if number <= offer or not _asks_consent(s)]
-    may = [s for s in whole if s.does(*_MAY) or is_question(s)]
-    return [s for s in may if not s.does(Act.RUDE) and s.text not in answered]
+    apart = [s for number, s in enumerate(spoken) if number <= offer or not _asks_consent(s)]
+    may = [s for s in apart if s.does(*_MAY) or is_question(s)]
+    whole = [s for s in may if not s.does(Act.RUDE) and s.text not in answered]
+    return [replace(sentence, text=part) for sentence in whole for part in questions_in(sentence.text)]
 
 
 def _asks_consent(sentence: Sentence) -> bool:
@@ -102,18 +112,19 @@ def aside_of(
         found: per sentence the topics and the background it may be about, as `Reader.beside` gives them.
     """
     chosen: dict[str, RecalledBackground] = {}
-    topics: dict[str, float] = {}
     nearest: dict[str, RecalledBackground] = {}
-    for sentence, candidates in zip(said, found, strict=True):
-        about = {candidate.id: candidate.confidence for candidate in candidates if candidate.id in case.by_id}
-        topics |= {name: max(likely, topics.get(name, 0.0)) for name, likely in about.items()}
-        asked = [question for question in hearing.asked if question.question == sentence.text]
+    abouts = [{c.id: c.confidence for c in candidates if c.id in case.by_id} for candidates in found]
+    wholes = _wholes(hearing, said)
+    asks = _asked_in(hearing, wholes, abouts)
+    for part, whole, about, asked, candidates in zip(said, wholes, abouts, asks, found, strict=True):
         needed, rival = _needed(state, asked), max(about.values(), default=0.0)
         own, common = _likeliest(case, state, hearing, candidates)
         # The author's line first; what any persona could say ("Say that again?") is better than that it cannot tell.
         beside = next((aside for aside in (own, common) if aside and aside[0].confidence >= NEAREST), None)
         if beside is not None:
-            nearest[sentence.text] = RecalledBackground(beside[1].id, sentence.text, beside[0].confidence)
+            nearest[part.text] = RecalledBackground(
+                beside[1].id, whole, part.text, beside[0].confidence, common=beside is common
+            )
         # To say its last line again suits any persona and gives nothing new away: no need to be certain.
         again = common is not None and common[1].repeats
         brought = ((own, needed), (common, needed if again else max(needed, CERTAIN)))
@@ -124,8 +135,26 @@ def aside_of(
             continue
         best, entry = found_now
         instead = frozenset(a.topic_id for a in asked if _gives_way(a, state, best, about.get(a.topic_id, 0.0)))
-        chosen[entry.id] = RecalledBackground(entry.id, sentence.text, best.confidence, instead)
-    return BackgroundTurn(tuple(chosen.values()), topics, nearest)
+        chosen[entry.id] = RecalledBackground(entry.id, whole, part.text, best.confidence, instead)
+    topics = {name: max(about.get(name, 0.0) for about in abouts) for name in {*chain.from_iterable(abouts)}}
+    by_part = {part.text: frozenset(a.topic_id for a in asked) for part, asked in zip(said, asks, strict=True)}
+    return BackgroundTurn(tuple(chosen.values()), topics, nearest, by_part)
+
+
+def _wholes(hearing: Hearing, said: Iterable[Sentence]) -> list[str]:
+    """The sentence of each question."""
+    whole = {part: s.text for s in hearing.reading.sentences for part in questions_in(s.text)}
+    return [whole.get(part.text, part.text) for part in said]
+
+
+def _asked_in(hearing: Hearing, wholes: Sequence[str], abouts: Sequence[Mapping[str, float]]) -> list[list[AskedTopic]]:
+    """What each question asks about: of those that a sentence joins, a topic belongs to the one that is likeliest."""
+    asks: list[list[AskedTopic]] = [[] for _ in wholes]
+    for question in hearing.asked:
+        places = [place for place, whole in enumerate(wholes) if whole == question.question]
+        if places:
+            asks[max(places, key=lambda place: abouts[place].get(question.topic_id, 0.0))].append(question)
+    return asks
 
 
 _Found = tuple[ReadCandidate, CompiledTopic] | None

@@ -13,7 +13,7 @@ from functools import partial
 from personas.case.compiled import CompiledCase, CompiledCommitment
 from personas.case.schema import Bargain, Tier
 from personas.case.temperament import Temperament
-from personas.hearing.background import BESIDE_ANSWER, BackgroundTurn, RecalledBackground
+from personas.hearing.background import BESIDE_ANSWER, SURE, BackgroundTurn, RecalledBackground
 from personas.hearing.bargaining import AmountAnswer, FigureRule
 from personas.hearing.hear import ASKED, BY_NAME, UNSURE, is_question
 from personas.hearing.state import PersonaState
@@ -27,13 +27,14 @@ from personas.play.reactions import (
     comes_first,
     is_choice,
     left_open,
+    proposes_last,
     reactions_to,
     small_talk,
     thanks,
 )
 from personas.reading.acts import Act, Sentence
 from personas.reading.features import is_elliptic
-from personas.text.questions import QuestionForm, form_of
+from personas.text.questions import QuestionForm, form_of, questions_in
 from personas.text.sentences import sentences
 from personas.text.wording import content_stems
 
@@ -90,7 +91,7 @@ def decide(
         answers = tuple(m for m in answers if m.kind is not MoveKind.NO_MORE)
     if reactions and not answers and not any(move.kind in FIGURES | {MoveKind.HESITATES} for move in reactions):
         # What it was asked last is not passed over for what was promised before.
-        reactions = (*reactions, *left_open(hearing))
+        reactions = (*reactions, *left_open(case, hearing, reactions))
     # Thanks for kindness come at once, everything else in the order of the turn.
     questions = (*(each.question for each in hearing.asked), *(each.question for each in aside.recalled))
     first = thanks(hearing, reactions) or comes_first(hearing, reactions, questions)
@@ -135,17 +136,30 @@ def _attended(  # noqa: PLR0917 (what is said, and what it answers)
 
     An author's line that is next to the question comes first; the persona knows nothing about it otherwise.
     """
-    left = _left(case, hearing, aside, body)
-    if left is None:
+    found = _left(case, hearing, aside, body)
+    if found is None:
         return small, body
-    nearest = aside.nearest.get(left.text)
+    left, part = found
+    nearest = aside.nearest.get(part)
+    if nearest is not None and any(move.about == nearest.id for move in body):
+        return small, body
     answers = any(move.kind not in IDLE for move in body)
-    if nearest is not None and (nearest.confidence >= BESIDE_ANSWER or (not answers and left.does(Act.ASK))):
+    # What is asked for has an answer that is next to it; a proposal or a choice wants a yes or a no.
+    asks = left.does(Act.ASK) and not left.does(Act.PROPOSE) and not is_choice(left)
+    if nearest is not None and (_fits_beside(nearest, answers) or (not answers and asks)):
         fits = _recalled(case, state, nearest)
         return _without(small, IDLE), (*_without(body, IDLE), *fits)
-    if form_of(left.text) is not QuestionForm.OPEN or all(move.kind not in CONSENT for move in (*small, *body)):
+    if form_of(part) is not QuestionForm.OPEN or all(move.kind not in CONSENT for move in (*small, *body)):
         return small, body
+    if proposes_last(hearing) and left is not hearing.reading.readable[-1]:
+        # It cannot tell the one, and agrees to the other.
+        return small, (Move(MoveKind.UNKNOWN), *_without(body, {MoveKind.UNKNOWN}))
     return _without(small, CONSENT), (*_without(body, CONSENT), Move(MoveKind.UNKNOWN))
+
+
+def _fits_beside(nearest: RecalledBackground, answers: bool) -> bool:
+    """True if what is next to a question is said; beside an answer, of what any persona says, only what is sure."""
+    return nearest.confidence >= (SURE if answers and nearest.common else BESIDE_ANSWER)
 
 
 CONSENT = frozenset(
@@ -167,20 +181,31 @@ def _without(moves: tuple[Move, ...], kinds: Container[MoveKind]) -> tuple[Move,
     return tuple(move for move in moves if move.kind not in kinds)
 
 
-def _left(case: CompiledCase, hearing: Hearing, aside: BackgroundTurn, body: tuple[Move, ...]) -> Sentence | None:
-    """The last question of the turn that nothing answers, if there is one."""
+def _left(
+    case: CompiledCase, hearing: Hearing, aside: BackgroundTurn, body: tuple[Move, ...]
+) -> tuple[Sentence, str] | None:
+    """The last question of the turn that nothing answers, if there is one, and the sentence that asks it."""
     said_topics = {move.about for move in body if move.kind not in IDLE}
     answered = {each.question for each in hearing.asked if each.topic_id in said_topics}
-    answered |= {each.question for each in aside.recalled if each.id in said_topics}
-    answered |= {each.question for each in aside.recalled if case.asides[each.id].repeats}
     answered |= {each.quote for each in hearing.answered}
     answered |= set(hearing.task.quotes) if hearing.task is not None else set()
     answered |= {hearing.haggles} if hearing.haggles is not None else set()
     answered |= {hearing.dealing.quote} if hearing.dealing is not None else set()
-    asking = (
-        s for s in reversed(hearing.reading.readable) if s.does(Act.ASK) or (is_question(s) and not s.does(Act.PROPOSE))
-    )
-    return next((s for s in asking if s.text not in answered), None)
+    recalled = {a.part for a in aside.recalled if a.id in said_topics or case.asides[a.id].repeats}
+    recalled |= {part for part, topics in aside.asked.items() if topics & said_topics}
+    for sentence in reversed(hearing.reading.readable):
+        if not (sentence.does(Act.ASK) or (is_question(sentence) and not sentence.does(Act.PROPOSE))):
+            continue
+        parts = questions_in(sentence.text)
+        of_one = len(parts) == 1 or not recalled.intersection(parts)
+        if of_one and sentence.text in answered:
+            continue
+        left = [part for part in reversed(parts) if part not in recalled]
+        if left:
+            return sentence, max(
+                left, key=lambda part: aside.nearest[part].confidence if part in aside.nearest else 0.0
+            )
+    return None
 
 
 def _manner(hearing: Hearing) -> tuple[Move, ...]:
@@ -215,6 +240,9 @@ def _answers(
     if hearing.misquoted is not None:
         return (Move(MoveKind.MISQUOTED, hearing.misquoted, nth=state.worded.get(hearing.misquoted, 1)),)
     task = hearing.task or _asked_how(case, state, hearing)
+    if task is not None and any(each.question in task.quotes and each.confidence >= SURE for each in aside.recalled):
+        # What the author has an answer to is no task.
+        task = None
     instead = {(each.question, topic) for each in aside.recalled for topic in each.instead}
     asked = [a for a in hearing.asked if (a.question, a.topic_id) not in instead]
     worked = () if task is None else task.quotes
@@ -228,7 +256,7 @@ def _answers(
     # An invitation with sympathy opens all that trust opens, and one of it is told at a time.
     confided = [a for a in asked_for if a.invited and case.by_id[a.topic_id].tier is Tier.RAPPORT]
     asked_for = [a for a in asked_for if a not in confided[1:]]
-    answers = ((asked, _answer(case, state, hearing, asked, aside)) for asked in asked_for)
+    answers = ((asked, _answer(case, state, hearing, asked)) for asked in asked_for)
     by_urgency = sorted(answers, key=partial(_urgency, case))
     result = () if task is None else (_works_out(case, state, task),)
     beside = [each for each in aside.recalled if each.question not in worked]
@@ -291,7 +319,7 @@ def _is_idle(asked: AskedTopic, move: Move, answered: Container[str]) -> bool:
     """
     puts_off = move.kind in {MoveKind.PARTIAL, MoveKind.WITHHELD}
     hardly = asked.confidence < BY_NAME and not asked.repeated
-    if move.kind is MoveKind.AGAIN:
+    if move.kind in (MoveKind.AGAIN, MoveKind.ANSWER):
         return hardly
     return move.kind is MoveKind.NO_MORE or (puts_off and (hardly or asked.question in answered))
 
@@ -327,9 +355,7 @@ def _once(moves: Iterable[Move]) -> Iterator[Move]:
         seen.add(move.kind)
 
 
-def _answer(
-    case: CompiledCase, state: PersonaState, hearing: Hearing, asked: AskedTopic, aside: BackgroundTurn
-) -> Move:
+def _answer(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: AskedTopic) -> Move:
     topic = case.by_id[asked.topic_id]
     if topic.tier is Tier.UNKNOWN:
         times = state.asked.get(topic.id, 0)
@@ -342,12 +368,10 @@ def _answer(
         # Nothing is led in by a small word that is told in trust or in an hour of need.
         trusting = topic.tier is Tier.RAPPORT or hearing.rapport > 0 or hearing.reading.any(Act.EMPATHY)
         return Move(MoveKind.TELL, topic.id, plain=trusting)
-    return _told_before(case, state, hearing, asked, aside)
+    return _told_before(case, state, hearing, asked)
 
 
-def _told_before(
-    case: CompiledCase, state: PersonaState, hearing: Hearing, asked: AskedTopic, aside: BackgroundTurn
-) -> Move:
+def _told_before(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: AskedTopic) -> Move:
     times = state.worded.get(asked.topic_id, 1)
     restates = any(s.does(Act.RECAP, Act.CHECK) for s in hearing.saying(asked.question))
     if restates and form_of(asked.question) is not QuestionForm.OPEN:
@@ -355,11 +379,18 @@ def _told_before(
     used_up = times >= len(case.by_id[asked.topic_id].says)
     if used_up and asked.repeated and times > 1:
         return Move(MoveKind.TIRED, asked.topic_id)
-    clear = max(asked.confidence, aside.topics.get(asked.topic_id, 0.0))
-    if used_up and clear < BY_NAME and not asked.repeated and asked.topic_id in state.asked:
-        # All of it was told, and what is asked now may be something else about it.
+    if asked.topic_id in state.asked and not asked.repeated and not _is_asked_again(case, asked):
         return Move(MoveKind.NO_MORE, asked.topic_id)
     return Move(MoveKind.AGAIN, asked.topic_id, nth=times, plain=not asked.repeated)
+
+
+def _is_asked_again(case: CompiledCase, asked: AskedTopic) -> bool:
+    """True if what was asked for and told is clearly asked for again, and not something else about it.
+
+    That something is not so answers other questions for a yes or a no, too.
+    """
+    denies = not case.by_id[asked.topic_id].in_story and form_of(asked.question) is not QuestionForm.OPEN
+    return denies or asked.confidence >= BY_NAME
 
 
 def _stumped_by(hearing: Hearing) -> Sentence | None:

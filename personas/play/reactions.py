@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from personas.case.compiled import CompiledCase
 from personas.case.schema import named_in
 from personas.hearing.amounts import amounts
-from personas.hearing.bargaining import AmountAnswer, figure_of
+from personas.hearing.bargaining import NOD_WORDS, AmountAnswer, figure_of
 from personas.hearing.hear import LIKELY_MADE, UNSURE, is_question
 from personas.hearing.state import PersonaState
 from personas.hearing.types import NO_QUESTION, AgentTurn, HeardCommitment, Hearing
@@ -15,8 +15,11 @@ from personas.play.move import FACTUAL, FIGURES, REACTIONS, Move, MoveKind, disc
 from personas.play.voice import digest_of
 from personas.reading.acts import Act, Sentence, Stance
 from personas.reading.features import is_elliptic
+from personas.text.questions import QuestionForm, form_of
 from personas.text.wording import content_stems
 
+OFFERED = (Stance.ASKED, Stance.OPTION)
+"""So a question puts what it may promise."""
 BEYOND_DOUBT = 0.9
 """So clear a promise is answered, whatever else its sentence may promise."""
 
@@ -45,7 +48,14 @@ def reactions_to(
         return (Move(MoveKind.TOOL_REPLY, tool),)
     if taken and not answers:
         return haggles or taken[:1]
-    return haggles or (() if answers else _to_proposals(case, turn, hearing))
+    passes = bool(answers) and not (answers == (Move(MoveKind.UNKNOWN),) and proposes_last(hearing))
+    return haggles or (() if passes else _to_proposals(case, turn, hearing))
+
+
+def proposes_last(hearing: Hearing) -> bool:
+    """True if the turn ends by asking for a yes to what it proposes."""
+    last = hearing.reading.readable[-1:]
+    return bool(last) and last[0].does(Act.PROPOSE) and is_question(last[0])
 
 
 def _to_figure(
@@ -136,7 +146,8 @@ def _to_proposals(case: CompiledCase, turn: AgentTurn, hearing: Hearing) -> tupl
         return (Move(MoveKind.HESITATES if doubtful else MoveKind.AGREES),)
     if hearing.proposal and not _asks_after_proposing(hearing):
         return (Move(_taken(case, hearing)),)
-    if any(each.confidence >= LIKELY_MADE for s in hearing.strays for each in s.commitments[:1]):
+    half = (*hearing.strays, *(s for s in hearing.vague if s.stance in OFFERED))
+    if any(each.confidence >= LIKELY_MADE for s in half for each in s.commitments[:1]):
         # "What if you kept it for another week?" is half an offer.
         return (Move(MoveKind.HESITATES),)
     return (Move(MoveKind.FOLLOWING),) if turn.tools and not hearing.reading.sentences else ()
@@ -159,19 +170,23 @@ def _taken(case: CompiledCase, hearing: Hearing) -> MoveKind:
     haggles = any(commitment.amount is not None for commitment in case.commitments)
     if any((haggles or s.stance is Stance.ASKED) and bool(amounts(s.text)) for s in proposed):
         return MoveKind.HESITATES
-    if is_choice(proposed[-1]):
+    if is_choice(proposed[-1]) or form_of(proposed[-1].text) is QuestionForm.CHOICE:
         return MoveKind.EITHER
     return MoveKind.HESITATES if any(s.stance is Stance.OPTION for s in proposed) else MoveKind.AGREES
 
 
-def left_open(hearing: Hearing) -> tuple[Move, ...]:
-    """React to the question that ends the turn and that nothing answers: it cannot tell, or it asks back.
-
-    It asks back where the question may be about something in the case.
-    """
+def left_open(case: CompiledCase, hearing: Hearing, reactions: tuple[Move, ...]) -> tuple[Move, ...]:
+    """React to the question that ends the turn and that nothing answers: to a proposal, or that it cannot tell."""
     last = hearing.reading.readable[-1:]
     if not last or last[0].text in {asked.question for asked in hearing.asked}:
         return ()
+    if proposes_last(hearing) and len(content_stems(last[0].text)) > NOD_WORDS:
+        # A promise that is answered does not answer what is proposed behind it ("Would you send me both?").
+        promised = any(move.kind is MoveKind.REPLY for move in reactions)
+        other = last[0].text not in {heard.quote for heard in hearing.answered}
+        taken = _taken(case, hearing)
+        # A yes and a doubt in one breath would take each other back.
+        return (Move(taken),) if promised and other and taken is not MoveKind.HESITATES else ()
     # "How does that sound?" is about the offer that the persona reacts to.
     own = not is_elliptic(last[0].text) and not last[0].does(*NO_QUESTION) and not last[0].commitments
     if not own or last[0] not in (*hearing.vague, *hearing.strays):

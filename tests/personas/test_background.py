@@ -160,3 +160,63 @@ def test_a_promise_is_answered_before_a_question_behind_it_that_the_background_a
     text = one.say(f"{SCAN} {walk}").text
     assert text.endswith(WALKS.says)
     assert not text.startswith(WALKS.says)
+
+
+PAYS, MOVES = "Is it loud?", "and when could we meet?"
+BOTH = f"{PAYS[:-1]}, {MOVES}"
+
+
+def joined(found: Mapping[str, Mapping[str, float]], asks: Mapping[str, float] | None = None) -> Play:
+    """A play of one sentence with two questions, after the noise was told."""
+    reader = Script(line(BOTH, Act.ASK, asks=asks))
+    reader.brings_to_mind = {text: dict(each) for text, each in found.items()}
+    one = Play(case=compiled(background=(WALKS, MORNINGS)), reader=reader)
+    one.say(NOISE)
+    return one
+
+
+def test_of_two_questions_in_one_sentence_each_has_its_answer() -> None:
+    whole = {BOTH: {"walks": 0.5, "mornings": 0.5}}
+    reply = joined({**whole, PAYS: {"walks": 0.9}, MOVES: {"mornings": 0.9}}).say(BOTH)
+    assert any(says in reply.text for says in WALKS.says)
+    assert "Mornings are fine." in reply.text
+
+
+def test_beside_a_topic_the_other_question_of_its_sentence_has_its_answer() -> None:
+    found = {PAYS: {"tablets": 0.9, "walks": 0.2}, MOVES: {"tablets": 0.1, "mornings": 0.9}}
+    reply = joined(found, asks={"tablets": 0.9}).say(BOTH)
+    assert reply.disclosed == ("tablets",)
+    assert "Mornings are fine." in reply.text
+
+
+def test_what_is_next_to_a_question_answers_it_where_only_the_other_has_an_answer() -> None:
+    found = {PAYS: {"walks": 0.9}, MOVES: {"mornings": 0.55}}
+    assert "Mornings are fine." in joined(found).say(BOTH).text
+    assert "Mornings are fine." not in joined({**found, MOVES: {"mornings": 0.45}}).say(BOTH).text
+
+
+def test_of_two_questions_without_an_answer_the_one_is_taken_up_that_something_is_next_to() -> None:
+    assert any(says in joined({PAYS: {"walks": 0.55}}).say(BOTH).text for says in WALKS.says)
+
+
+def test_one_line_does_not_answer_both_questions() -> None:
+    reply = joined({PAYS: {"walks": 0.9}, MOVES: {"walks": 0.9}}).say(BOTH).text
+    assert sum(reply.count(says) for says in WALKS.says) == 1
+
+
+@pytest.mark.parametrize(("likely", "said"), [(0.76, False), (0.85, True)])
+def test_beside_an_answer_what_any_persona_says_has_to_be_sure(likely: float, *, said: bool) -> None:
+    reader = Script(line(BOTH, Act.ASK))
+    reader.brings_to_mind = {PAYS: {"walks": 0.9}, MOVES: {"mornings": likely}}
+    one = Play(case=compile_case(CASE, TOPICS, background=(WALKS,), common=(MORNINGS,)), reader=reader)
+    one.say(NOISE)
+    assert ("Mornings are fine." in one.say(BOTH).text) is said
+
+
+def test_what_it_cannot_know_and_was_hardly_asked_is_not_said_beside_an_answer() -> None:
+    reader = Script(line(ON_YOUR_FEET, Act.ASK, asks={"ligament": 0.5}))
+    reader.brings_to_mind = {NORWAY: {"walks": 0.9}, ON_YOUR_FEET: {"ligament": 0.5}}
+    one = Play(case=compiled(background=(WALKS,)), reader=reader)
+    assert "Nobody has told me" in one.say(ON_YOUR_FEET).text
+    other = Play(case=compiled(background=(WALKS,)), reader=reader)
+    assert other.say(f"{NORWAY} {ON_YOUR_FEET}").text in WALKS.says

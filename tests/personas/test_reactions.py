@@ -314,3 +314,71 @@ def test_an_offer_that_names_what_was_asked_and_told_gets_its_answer_alone() -> 
     for said in ("Hello there.", NOISE):
         play.say(said)
     assert play.say(offer.text).text == LONG_REPLY
+
+
+CRACK, BANG = "Did anything crack in there?", "Could it be heard from the road?"
+ANY_HEAT, ANY_CHILL = "Do you feel hot?", "Are you hot, or cold?"
+SEND_BOTH, WHO_RINGS = "Would you bring me both letters tomorrow?", "May I ring your sister, or will you?"
+LATER_SCAN = "Would a later scan help you at all?"
+
+
+def without_mark(text: str) -> str:
+    return text.rstrip(".").lower()
+
+
+@pytest.mark.parametrize(("likely", "again"), [(0.7, False), (0.85, True)])
+def test_what_was_asked_for_and_told_is_told_again_to_who_clearly_asks_for_it(likely: float, *, again: bool) -> None:
+    play = Play(reader=Script(line(BANG, Act.ASK, asks={"noise": likely})))
+    play.say(NOISE)
+    told = [without_mark(says) for says in play.case.by_id["noise"].says]
+    reply = play.say(BANG).text.lower()
+    assert any(each in reply for each in told) is again
+
+
+def test_what_nobody_asked_for_is_told_again_to_who_asks_for_it_first() -> None:
+    play = Play(reader=Script(line(BANG, Act.ASK, asks={"knee": 0.7})))
+    play.say("Hello there.")
+    assert "stairs" in play.say(BANG).text
+
+
+@pytest.mark.parametrize("question", [ANY_HEAT, ANY_CHILL])
+def test_that_something_is_not_so_is_said_again_to_a_question_for_a_yes_or_a_no(question: str) -> None:
+    play = Play(reader=Script(line(question, Act.ASK, asks={"no_fever": 0.6})))
+    play.say("What about the fever?")
+    reply = play.say(question).text.lower()
+    assert any(without_mark(says) in reply for says in play.case.by_id["no_fever"].says)
+
+
+def test_what_is_proposed_behind_a_promise_is_answered_too() -> None:
+    sent = line(SEND_BOTH, Act.ASK, Act.PROPOSE, stance=Stance.ASSERTED)
+    play = Play(reader=Script(sent))
+    play.say(NOISE)
+    reply = play.say(f"{SCAN} {SEND_BOTH}").text
+    assert any(reply.startswith(says) for says in CASE.commitments[0].reply)
+    assert reply.endswith(PLAIN.agrees)
+
+
+def test_a_promise_that_comes_too_early_is_not_agreed_to_by_what_is_proposed_behind_it() -> None:
+    play = Play(reader=Script(line(SEND_BOTH, Act.ASK, Act.PROPOSE, stance=Stance.ASSERTED)))
+    assert play.say(f"{SCAN} {SEND_BOTH}").text == CASE.commitments[0].reply_early[0]
+
+
+def test_a_choice_is_left_to_who_proposes_it() -> None:
+    play = Play(reader=Script(line(WHO_RINGS, Act.PROPOSE, stance=Stance.ASSERTED)))
+    play.say("Hello there.")
+    assert play.say(WHO_RINGS).text in PLAIN.either
+
+
+@pytest.mark.parametrize(("stance", "thinks"), [(Stance.ASKED, True), (Stance.NONE, False)])
+def test_half_an_offer_is_thought_about_even_where_it_may_ask_something(stance: Stance, *, thinks: bool) -> None:
+    play = Play(reader=Script(line(LATER_SCAN, Act.ASK, stance=stance, asks={"noise": 0.2}, makes={"scan": 0.1})))
+    play.say("Hello there.")
+    assert (play.say(LATER_SCAN).text in PLAIN.hesitates) is thinks
+
+
+def test_who_cannot_tell_the_one_thing_agrees_to_the_other() -> None:
+    play = Play(reader=Script(line(SEND_BOTH, Act.PROPOSE, stance=Stance.ASSERTED)))
+    play.say("Hello there.")
+    reply = play.say(f"What is the capital of Norway? {SEND_BOTH}").text
+    assert any(reply.startswith(unknown) for unknown in CASE.unknown)
+    assert reply.endswith(PLAIN.agrees)

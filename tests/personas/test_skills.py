@@ -153,6 +153,13 @@ def test_a_pupil_in_play_computes_and_says_how(library: Library, reader: Reader)
     assert reply.disclosed == ("transfer",), "what the case has to say about such a task is told beside it"
 
 
+def test_what_the_author_has_an_answer_to_is_no_task(library: Library, reader: Reader) -> None:
+    pieces = "If one cup is cut into six small pieces, how many sixths are a half, and how many are a third?"
+    one = Talk(library, reader, CUP)
+    reply = one.say(pieces)
+    assert any(says in reply for says in one.case.asides["sixths_in_half"].says), reply
+
+
 def test_what_it_works_out_gives_no_fact_away(library: Library, reader: Reader) -> None:
     one = Talk(library, reader, TRIP)
     one.say("What if he drove one hour at 30 and one hour at 60?")
