@@ -34,6 +34,7 @@ _LISTS: Mapping[str, Loc] = {
     "facts": (*_PERSONA, "facts"),
     "denials": (*_PERSONA, "denials"),
     "commitments": (*_PERSONA, "commitments"),
+    "skills": (*_PERSONA, "skills"),
     "criteria": ("private", "rubric", "criteria"),
     "tools": ("private", "tools"),
     "background": ("background",),
@@ -75,6 +76,7 @@ class Variant(PrivateModel):
     facts: tuple[Entry, ...] = ()
     denials: tuple[Entry, ...] = ()
     commitments: tuple[Entry, ...] = ()
+    skills: tuple[Entry, ...] = ()
     criteria: tuple[Entry, ...] = ()
     tools: tuple[Entry, ...] = ()
     background: tuple[Entry, ...] = ()
