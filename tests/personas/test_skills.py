@@ -86,6 +86,23 @@ def test_the_misconception_is_computed_before_the_insight_and_the_rule_after_it(
     assert after.lower() not in lines(library, scenario, said).lower() or before == after
 
 
+@pytest.mark.parametrize(
+    ("scenario", "said", "results"),
+    [
+        (DISCOUNTS, "And 70 dollars, 10 percent off and then 30 percent off?", ("you pay 42", "30", "60.90", "2.10")),
+        (TRIP, "90 km there at 60 km/h and back at 90, what's the average?", ("75", "108", "78.26", "72")),
+        (CUP, "How much do you get if you add 1/4 and 1/5?", ("2 over 9", "9 tenths", "9 over 40", "9 bits")),
+    ],
+)
+def test_every_variant_computes_its_own_mistake(
+    library: Library, scenario: str, said: str, results: Sequence[str]
+) -> None:
+    cases = [each.case for each in library.vault.variants(*scenario.split("/"))]
+    tasks = [task_of(case, PersonaState(), [Sentence(said, frozenset({Act.ASK}))]) for case in cases]
+    told = [" / ".join(task.lines) if task else "" for task in tasks]
+    assert [result in line for result, line in zip(results, told, strict=True)] == [True] * 4, told
+
+
 def test_a_task_goes_on_with_the_numbers_before(library: Library) -> None:
     start = "My shoes are 50 dollars | 10 percent off first. what's the price after that?"
     assert "45" in lines(library, DISCOUNTS, start)
