@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import scenarios
 from reward_server.server import library_key, library_shelf
 from reward_server.server.engine import load_scenarios
 from reward_server.server.library_shelf import KEPT, LibraryShelf
@@ -139,8 +140,8 @@ def test_other_code_another_python_and_another_library_compile_anew(
     code = tmp_path / "code"
     (code / "case").mkdir(parents=True)
     (code / "case" / "compiled.py").write_text("first = 1\n")
-    changes = [
-        lambda: monkeypatch.setattr(library_key.scenarios, "__file__", str(code / "__init__.py")),
+    changes: list[Callable[[], object]] = [
+        lambda: monkeypatch.setattr(scenarios, "__file__", str(code / "__init__.py")),
         lambda: (code / "case" / "compiled.py").write_text("second = 2\n"),
         lambda: (code / "background.yaml").write_text("background: []\n"),
         lambda: monkeypatch.setattr(library_key, "version", lambda name: f"{name} of tomorrow"),
@@ -175,6 +176,16 @@ def flipped(path: Path) -> None:
     path.write_bytes(content)
 
 
+def queued(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path, 0o600)
+
+
+def foldered(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
 def elsewhere(path: Path) -> None:
     path.rename(path.parent.parent / "moved")
     path.symlink_to(path.parent.parent / "moved")
@@ -192,8 +203,8 @@ DAMAGES: dict[str, Edit] = {
     "writable for all": lambda path: path.chmod(0o602),
     "in a folder that others write to": lambda path: path.parent.chmod(0o777),
     "a link": elsewhere,
-    "a queue": lambda path: (path.unlink(), os.mkfifo(path, 0o600)),
-    "a folder": lambda path: (path.unlink(), path.mkdir()),
+    "a queue": queued,
+    "a folder": foldered,
 }
 
 
