@@ -2,10 +2,11 @@
 
 Usage: python -m benchmarks.dashboards --prometheus /path/to/prometheus [--minutes 3] [--write]
 
-A Labs server with LLM judges and a voice (of a scripted provider that fails now and then), a webhook, sockets, a
-training run and a plug-in's metric is scraped by a Prometheus with the rules of deploy/prometheus. Then each expression
-of deploy/grafana is asked for over the time of the load, as Grafana asks. Exits with 1 if a panel has no data.
-Debian's package `prometheus` has the program; unpacking it is enough (`dpkg -x`).
+A Labs server with a voice (of a scripted provider that fails now and then), a judge that fails and logs, questions that
+nobody decides, a webhook, sockets and a training run is scraped by a Prometheus with the rules of deploy/prometheus.
+Then each expression of deploy/grafana is asked for over the time of the load, as Grafana asks. Exits with 1 if a panel
+has no data. Debian's package `prometheus` has the program; unpacking it is
+enough (`dpkg -x`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,6 @@ from typing import Any
 import httpx2
 import yaml
 
-from benchmarks.attentive import attentive
 from benchmarks.fairness import WHERE, client
 from benchmarks.mixed_load import batch, comparison, episode, evaluation, over_a_socket
 from benchmarks.processes import ROOT, ServerProcess, free_port, labs_server, new_keys, one_collection, running
@@ -37,19 +37,21 @@ from reward_server.auth.scopes import Scope
 STEP_S = 5
 DRIFT_ITEMS = 320
 """The drift of a scenario is known from so many rewards on."""
-RUBRIC = {
-    "name": "Help desk",
-    "situation": "The agent answers customers.",
-    "criteria": [{"id": "owns", "check": {"judge": {"question": "Does the agent take responsibility?"}}}],
-}
+UNDECIDED = {**WHERE, "scenario_slug": "boots-past-the-window"}
+"""Asks for a judge that there is not."""
 PLUGIN = """
 from reward_server.telemetry.own_metrics import log_metric
-from trainer_client.rewards import RewardFunction, RewardResult
+from trainer_client.rewards import RewardError, RewardFunction, RewardResult
 
 
 class Logged(RewardFunction):
+    calls = 0
+
     def score(self, messages, context=None):
         log_metric("turns", len(messages))
+        Logged.calls += 1
+        if Logged.calls % 3 == 0:
+            raise RewardError("as told")
         return RewardResult(0.5)
 
 
@@ -74,7 +76,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=3.0)
     parser.add_argument("--write", action="store_true", help="also write benchmarks/results/dashboards.md")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name, ScriptedProvider(script(attentive())) as provider:
+    with tempfile.TemporaryDirectory() as name, ScriptedProvider(voice) as provider:
         folder = Path(name)
         (folder / "own_parts.py").write_text(PLUGIN)
         key = new_keys(folder / "data", ("acme",), Scope)["acme"]
@@ -90,24 +92,15 @@ def main() -> None:
     sys.exit(1 if empty else 0)
 
 
-def script(good: Any) -> Any:
-    """A provider of judges and of the voice, every fifth answer of which fails."""
-
-    def answer(asked: Asked) -> Any:
-        if next(_numbers) % 5 == 4:
-            return Fail(Mode.MALFORMED, {})
-        try:
-            return good(asked)
-        except (ValueError, KeyError):  # the voice asks for a line, and no judge does
-            return {"line": "Well."}
-
-    return answer
+def voice(asked: Asked) -> Any:
+    """A provider of the voice, every fifth answer of which fails."""
+    return Fail(Mode.MALFORMED, {}) if asked.number % 5 == 4 else {"line": "Well."}
 
 
 def settings(folder: Path, provider: str) -> Json:
     """Everything that the dashboards look at, turned on."""
-    model = {"LABS_LLM_PROVIDER": "openai", "LABS_LLM_MODEL": "scripted", "LABS_LLM_BASE_URL": provider}
-    more = {"LABS_LLM_API_KEY": "not-a-real-key", "LABS_LLM_PRICES": "3/15", "LABS_LLM_RETRIES": "0"}
+    model = {"LABS_PERSONA_VOICE": "llm", "LABS_VOICE_PROVIDER": "openai", "LABS_VOICE_MODEL": "scripted"}
+    more = {"LABS_VOICE_BASE_URL": provider, "LABS_VOICE_API_KEY": "not-a-real-key", "LABS_LLM_PRICES": "3/15"}
     own = {"LABS_JUDGE_PLUGINS": "mine=own_parts:reward", "PYTHONPATH": f"{ROOT}:{folder}"}
     scenarios = str(one_collection(folder, WHERE["collection_slug"]))
     return {
@@ -145,17 +138,18 @@ def scraped(program: Path, server: ServerProcess, key: str, folder: Path) -> Ite
 async def loaded(server: ServerProcess, key: str, minutes: float) -> None:
     """Everything at once, for so long."""
     async with client(server, key) as http:
-        (await http.post("/webhooks", json={"url": "http://127.0.0.1:9/events"})).raise_for_status()
+        (await http.post("/webhooks", json={"url": f"http://127.0.0.1:{free_port()}/events"})).raise_for_status()
         (await http.post("/training-runs", json={"config": RUN})).raise_for_status()
         await drift(http)
         ends = time.monotonic() + minutes * 60
 
         async def on_and_on(work: Any) -> None:
             while time.monotonic() < ends:
-                await work()
+                with suppress(httpx2.HTTPStatusError):  # a judge that failed, as it is told to
+                    await work()
 
         works = [lambda: episode(http), lambda: evaluation(http), lambda: batch(http), lambda: comparison(http)]
-        works += [lambda: judged(http), lambda: with_plugin(http), lambda: over_a_socket(server, key)]
+        works += [lambda: undecided(http), lambda: with_plugin(http), lambda: over_a_socket(server, key)]
         await asyncio.gather(*[on_and_on(work) for work in works])
 
 
@@ -172,15 +166,14 @@ async def drift(http: httpx2.AsyncClient) -> None:
         (await http.post("/batch/evaluate", json={"items": items})).raise_for_status()
 
 
-async def judged(http: httpx2.AsyncClient) -> int:
-    """An evaluation that asks the model; it may fail, as the model does."""
-    await http.post("/evaluate", json={"rubric": RUBRIC, "messages": talk()})
+async def undecided(http: httpx2.AsyncClient) -> int:
+    (await http.post("/evaluate", json={**UNDECIDED, "messages": talk()})).raise_for_status()
     return 1
 
 
 async def with_plugin(http: httpx2.AsyncClient) -> int:
     config = {"composite": {"combine": "weighted_sum", "parts": [{"judge": "rubric"}, {"judge": "mine"}]}}
-    body = {**WHERE, "messages": talk(), "reward_config": config}
+    body = {**UNDECIDED, "messages": talk(), "reward_config": config}
     (await http.post("/evaluate", json=body)).raise_for_status()
     return 1
 
