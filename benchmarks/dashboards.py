@@ -110,6 +110,7 @@ def settings(folder: Path, provider: str) -> Json:
         "LABS_SCENARIOS": scenarios,
         "LABS_PERSONA_VOICE": "llm",
         "LABS_PRIVATE_ADDRESSES": "true",
+        "LABS_METRICS_ACCESS": "operator",
     }
 
 
