@@ -16,7 +16,7 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,8 @@ def main() -> None:
             with served(arguments.vllm, base) as url:
                 for lora in (True, False):
                     row = ("its embedding" if tied else "its own", "adapters" if lora else "all weights")
-                    table.add(*row, *tried(base, Path(name) / f"run-{lora}", url, lora=lora))
+                    settings = ["generator.kind=vllm", f"generator.url={url}"]
+                    table.add(*row, *tried(base, Path(name) / f"run-{lora}", settings, lora=lora))
                     print(" | ".join(table.rows[-1]), flush=True)
     text = f"# Sampling by vLLM\n\n{table.text()}\n\n{environment()}"
     print(f"\n{text}")
@@ -86,19 +87,13 @@ def make(folder: Path, *, tied: bool) -> None:
     tokenizer.save_pretrained(folder)
 
 
-def tried(base: Path, folder: Path, url: str, *, lora: bool) -> tuple[str, str]:
+def tried(base: Path, folder: Path, engine_settings: Sequence[str], *, lora: bool) -> tuple[str, str]:
     """What the canary says after each sending, and of weights that were not sent."""
-    changes = [
-        f"model.path={base}",
-        "model.max_tokens=16",
-        "model.temperature=0.8",
-        "generator.kind=vllm",
-        f"generator.url={url}",
-        *(["lora.rank=8"] if lora else []),
-    ]
-    chosen = config.load(None, changes)
+    changes = [f"model.path={base}", "model.max_tokens=16", "model.temperature=0.8", *engine_settings]
+    chosen = config.load(None, [*changes, *(["lora.rank=8"] if lora else [])])
     model, tokenizer = load(str(base))
     model = with_lora(model, tokenizer, chosen, folder) if lora else model
+    model = model.to(chosen.model.device)
     renderer = renderer_of(chosen, model, tokenizer)
     policy = policy_of(chosen, model, tokenizer, renderer)
     engine = SamplerEngine(chosen, policy, renderer, tokenizer, folder)
@@ -107,6 +102,7 @@ def tried(base: Path, folder: Path, url: str, *, lora: bool) -> tuple[str, str]:
             gaps = []
             for time_ in range(TIMES):
                 gaps.append(engine.sync(Ranks()))
+                engine.rest()
                 _change(model, time_)
         except CanaryError:
             gap = canary.gap(engine.generator, policy, renderer)

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
@@ -20,6 +20,7 @@ import httpx2
 from reward_server.auth.key_ring import KeyRing
 from reward_server.auth.lab import Plan
 from reward_server.auth.pepper import load_pepper
+from reward_server.auth.scopes import USUAL, Scope
 from reward_server.clock import SystemClock
 from reward_server.store.engine import sqlite_url
 from reward_server.store.migrate import migrate
@@ -142,19 +143,20 @@ def labs_server(
     return ServerProcess(arguments, port, "/readyz", folder / "labs.log", "/api/v1", root, **variables)
 
 
-def new_keys(data: Path, labs: Sequence[str]) -> dict[str, str]:
+def new_keys(data: Path, labs: Sequence[str], scopes: Iterable[Scope] = USUAL) -> dict[str, str]:
     """A key without limits for each lab of a server that will have its data in `data`."""
     data.mkdir(parents=True, exist_ok=True)
-    return asyncio.run(_new_keys(data, labs))
+    return asyncio.run(_new_keys(data, labs, scopes))
 
 
-async def _new_keys(data: Path, labs: Sequence[str]) -> dict[str, str]:
+async def _new_keys(data: Path, labs: Sequence[str], scopes: Iterable[Scope]) -> dict[str, str]:
     url = sqlite_url(data / "labs.sqlite")
     await migrate(url)
     store = await Store.open(url)
     try:
         ring = KeyRing(store, SystemClock(), load_pepper(data))
-        return {lab: (await ring.create(lab, plan=Plan.CUSTOM, rate_per_minute=UNLIMITED)).text for lab in labs}
+        made = [await ring.create(lab, plan=Plan.CUSTOM, rate_per_minute=UNLIMITED, scopes=scopes) for lab in labs]
+        return {lab: key.text for lab, key in zip(labs, made, strict=True)}
     finally:
         await store.close()
 

@@ -248,7 +248,7 @@ def _can_be_written(line: str, run: Run) -> bool:
 
 
 def _plain(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in record.items() if not name.startswith("seconds/")}
+    return {name: value for name, value in record.items() if not name.startswith(("seconds/", "memory/"))}
 
 
 def _alike(mine: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -87,7 +87,7 @@ class Config(BaseModel):
         beside = {"credit": self.algorithm.credit, "gamma": self.algorithm.gamma}
         given = {name: value for name, value in beside.items() if value is not None}
         row = dataclasses.replace(ALGORITHMS[name], **{"max_tokens": longest, **given, **overrides})
-        is_foreign = self.generator.kind == "vllm" or self.rollout.max_staleness > 0
+        is_foreign = self.generator.kind != "hf" or self.rollout.max_staleness > 0
         if is_foreign and row.anchor == "old" and "correction" not in overrides:
             # What another engine or older weights sampled is weighed by how likely the learner is to say it (TIS).
             # A ratio to the sampler itself (`dppo`) has that weight in it.
@@ -206,13 +206,15 @@ def _apply(content: dict[str, Any], change: str) -> None:
 
 
 def _check(config: Config) -> None:
-    if config.generator.kind == "vllm" and (config.model.top_p < 1 or config.model.top_k):
+    if config.generator.kind != "hf" and (config.model.top_p < 1 or config.model.top_k):
         raise ConfigError(
-            "model.top_p, model.top_k: a vLLM server does not say which tokens it left out, and the loss has to know;"
+            "model.top_p, model.top_k: vLLM does not say which tokens it left out, and the loss has to know;"
             " use generator.kind = 'hf', or leave them out"
         )
     if config.generator.kind == "vllm" and not config.generator.url:
         raise ConfigError("generator.url: set the address of the vLLM server")
+    if config.generator.kind == "vllm_colocated" and config.lora.rank and config.model.path is None:
+        raise ConfigError("lora: adapters for an engine in this process need model.path, which it loads, too")
     _check_model(config)
     _check_rollout(config)
     _check_algorithm(config)
@@ -221,6 +223,10 @@ def _check(config: Config) -> None:
 def _check_rollout(config: Config) -> None:
     if config.rollout.max_staleness > 1 and config.generator.kind == "vllm":
         raise ConfigError("rollout.max_staleness: a vLLM server has one set of weights; use 1 or generator.kind = 'hf'")
+    if config.rollout.max_staleness and config.generator.kind == "vllm_colocated":
+        raise ConfigError(
+            "rollout.max_staleness: an engine in this process sleeps while it learns; use 0, or generator.kind = 'vllm'"
+        )
     if config.optim.max_mismatch_kl and config.optim.on_mismatch == "skip" and config.parallel.kind == "deepspeed":
         raise ConfigError("optim.on_mismatch: DeepSpeed cannot drop a gradient; use 'stop', or parallel.kind = 'fsdp'")
     if config.rollout.prompts is not None and not config.rollout.single_turn:

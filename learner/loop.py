@@ -20,6 +20,7 @@ from learner import own_metrics
 from learner.display import Now, Say, silent
 from learner.failures import most_frequent
 from learner.generate.session import Generator
+from learner.memory import memory_used
 from learner.metrics import evaluations, read_metrics
 from learner.overlap import BatchPlayer, PrefetchedBatches, copy_of
 from learner.rollout import BatchCollector, Collected
@@ -224,6 +225,7 @@ async def _update(
     now(f"update {step:>4}  learning from {len(collected.trajectories)} episodes")
     started = time.monotonic()
     values["update/learning_rate"] = run.set_rate(step)
+    run.engine.rest()
     values["rollout/staleness"] = run.step - version
     if ahead is None:
         values |= run.updater.update(collected.groups, step)
@@ -231,6 +233,7 @@ async def _update(
         values |= await asyncio.to_thread(run.updater.update, collected.groups, step)
     run.step = step
     values["seconds/update"] = time.monotonic() - started
+    values |= memory_used(run.policy.device)
     values["groups/refills"] = refills
     values["groups/replayed"] = run.curriculum.replayed(collected.groups)
     run.curriculum.learned(step, collected.groups)

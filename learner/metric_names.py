@@ -31,6 +31,8 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "seconds/rollout": ("seconds", "time to play the episodes"),
     "seconds/generating": ("seconds", "part of seconds/rollout spent sampling; the rest is waiting for the server"),
     "seconds/update": ("seconds", "time for forward pass, backward pass and optimiser step"),
+    "memory/process": ("bytes", "the most that the process has held so far"),
+    "memory/gpu": ("bytes", "the most that torch has held on the GPU since the update before"),
     "update/loss": ("", "loss of the whole step"),
     "update/clip_share": ("share of tokens", "tokens whose gradient the gate stops"),
     "update/approx_kl": (

@@ -251,12 +251,17 @@ class LoraSection(Section):
 class GeneratorSection(Section):
     """The sampler."""
 
-    kind: Literal["hf", "vllm"] = "hf"
-    """`hf`: this process samples from its own weights. `vllm`: a server samples and gets the weights of each update."""
+    kind: Literal["hf", "vllm", "vllm_colocated"] = "hf"
+    """`hf`: this process samples from its own weights. `vllm`: a server samples and gets the weights of each update.
+    `vllm_colocated`: the same with an engine in this process, which sleeps during the update."""
     url: str | None = None
     """Address of the vLLM server. A key is read from VLLM_API_KEY."""
     model: str | None = None
     """Name of the model at the vLLM server. None: `model.path`."""
+    memory_share: float = number(0.3, gt=0, le=1)
+    """`vllm_colocated`: the engine's share of the GPU's memory while it is awake."""
+    sleep: bool = True
+    """`vllm_colocated` on a GPU: the engine gives its memory to the learner during the update."""
     tolerance: float | None = number(None, gt=0)
     """How far apart sampler and learner may be in log-probabilities. None: 1e-3 each, or in 16 bits .04 on average."""
     cuda_graphs: bool = True

@@ -1,13 +1,21 @@
-"""The package that an outside lab installs: the wire types, the clients, the rollout helper.
+"""The package that an outside lab installs: the wire types, the clients, the rollout helper, and parts to build with.
 
 Needs pydantic and httpx2, nothing else of this repository. The contract's types are in
 `trainer_client.wire`.
 """
 
 from trainer_client.agent import Agent, AgentReply, BatchAgent, ChatMessage, ChatToolCall
+from trainer_client.agent_models import MultiTurnAgent, StubAgent, ToolAgent
 from trainer_client.async_client import AsyncLabsClient
 from trainer_client.batch import BatchOutcome, FailedItem, ScoredItem
 from trainer_client.client import LabsClient
+from trainer_client.environments import (
+    ConversationEnvironment,
+    Environment,
+    SimulatedEnvironment,
+    TaskEnvironment,
+    run_episode,
+)
 from trainer_client.errors import (
     BadRequest,
     BudgetExhausted,
@@ -33,12 +41,66 @@ from trainer_client.errors import (
 from trainer_client.exchange import RawResponse
 from trainer_client.paging import AsyncPage, AsyncPages, Page
 from trainer_client.retry import NOT_GIVEN, RetryPolicy
+from trainer_client.rewards import (
+    RULER,
+    ChatJudge,
+    CompositeReward,
+    EngagementReward,
+    HelpfulnessReward,
+    JudgeReward,
+    KeywordReward,
+    LearnedReward,
+    LengthReward,
+    RegexReward,
+    RewardError,
+    RewardFunction,
+    RewardResult,
+    RubricReward,
+    SafetyReward,
+    ServerReward,
+    SimilarityReward,
+    TaskCompletionReward,
+    preset,
+)
 from trainer_client.rollout import Rollout, RolloutError, Rollouts, play, play_async
 from trainer_client.scaling import AdaptiveScaler, NotWarmError
 from trainer_client.version import __version__
 
+BUILDING_BLOCKS = (
+    "ChatJudge",
+    "CompositeReward",
+    "ConversationEnvironment",
+    "EngagementReward",
+    "Environment",
+    "HelpfulnessReward",
+    "JudgeReward",
+    "KeywordReward",
+    "LearnedReward",
+    "LengthReward",
+    "MultiTurnAgent",
+    "RULER",
+    "RegexReward",
+    "RewardError",
+    "RewardFunction",
+    "RewardResult",
+    "RubricReward",
+    "SafetyReward",
+    "ServerReward",
+    "SimilarityReward",
+    "SimulatedEnvironment",
+    "StubAgent",
+    "TaskCompletionReward",
+    "TaskEnvironment",
+    "ToolAgent",
+    "preset",
+    "run_episode",
+)
+"""Rewards, agents and environments (docs/build-your-own.md); the learner has them under the same names."""
+
 __all__ = [
+    "BUILDING_BLOCKS",
     "NOT_GIVEN",
+    "RULER",
     "AdaptiveScaler",
     "Agent",
     "AgentReply",
@@ -49,19 +111,30 @@ __all__ = [
     "BatchAgent",
     "BatchOutcome",
     "BudgetExhausted",
+    "ChatJudge",
     "ChatMessage",
     "ChatToolCall",
+    "CompositeReward",
     "Conflict",
     "ConnectionFailed",
+    "ConversationEnvironment",
     "DeadlineExceeded",
+    "EngagementReward",
+    "Environment",
     "EpisodeComplete",
     "FailedItem",
     "Forbidden",
+    "HelpfulnessReward",
     "HistoryMismatch",
     "IdempotencyMismatch",
+    "JudgeReward",
+    "KeywordReward",
     "LabsClient",
     "LabsError",
+    "LearnedReward",
+    "LengthReward",
     "MalformedAnswer",
+    "MultiTurnAgent",
     "NotFound",
     "NotWarmError",
     "Page",
@@ -69,12 +142,25 @@ __all__ = [
     "ProviderFailed",
     "RateLimited",
     "RawResponse",
+    "RegexReward",
     "RetryPolicy",
+    "RewardError",
+    "RewardFunction",
+    "RewardResult",
     "Rollout",
     "RolloutError",
     "Rollouts",
+    "RubricReward",
+    "SafetyReward",
     "ScoredItem",
     "ServerError",
+    "ServerReward",
+    "SimilarityReward",
+    "SimulatedEnvironment",
+    "StubAgent",
+    "TaskCompletionReward",
+    "TaskEnvironment",
+    "ToolAgent",
     "TurnInProgress",
     "Unauthenticated",
     "Unavailable",
@@ -82,4 +168,6 @@ __all__ = [
     "__version__",
     "play",
     "play_async",
+    "preset",
+    "run_episode",
 ]

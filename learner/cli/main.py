@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import typer
 
-from learner.cli import evaluation, listings, models, training, tuning
+from learner.cli import evaluation, launching, listings, models, training, tuning
 from learner.cli.options import INTERRUPTED
 from trainer_client import LabsError
 
@@ -40,6 +40,7 @@ for command in (
     listings.metrics,
 ):
     app.command(command.__name__)(command)
+app.command("launch", context_settings=launching.PASSED_ON)(launching.launch)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

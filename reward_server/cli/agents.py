@@ -119,5 +119,7 @@ def leaderboard(
         played = f"{len(row.scenarios)} scenarios, {row.episodes} episodes"
         passes = ", ".join(f"pass^{k} {share:.2f}" for k, share in row.pass_k.items())
         typer.echo(f"{place:>3}  {row.mean:.3f}  {interval}  {row.name}  ({row.agent_id}; {played}; {passes})")
+    if not board.data:
+        typer.echo("no agent has episodes under this scoring version; ./labs agents evaluate plays some")
     for other, episodes in (board.other_versions or {}).items():
         typer.echo(f"{episodes} episodes under {other}: ./labs leaderboard {collection} --version {other}")

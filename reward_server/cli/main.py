@@ -109,6 +109,7 @@ if called() == IN_A_CHECKOUT:
     for name, about in {
         "learner": "Train an agent with the bundled learner.",
         "test": "Run all checks of the checkout, or the given tests.",
+        "audit": "Ask for known vulnerabilities of the pinned packages.",
     }.items():
         app.command(name, help=about, rich_help_panel="In a checkout", context_settings=ANYTHING)(
             _of_the_checkout(name)

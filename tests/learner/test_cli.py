@@ -21,6 +21,7 @@ from transformers import AutoModelForCausalLM
 
 from learner import policies, run
 from learner.cli import main, training
+from learner.cli.launching import accelerate_command
 from learner.config import ConfigError
 from learner.metrics import read_metrics
 from learner.models import load_given
@@ -440,3 +441,30 @@ def test_a_configuration_is_checked_and_shown_whole(tmp_path: Path, capsys: pyte
     file.write_text("[run]\nupdate = 3\n")
     assert main(["config", str(file)]) == 2
     assert capsys.readouterr().err == "learner: run.update: unknown; did you mean 'updates'?\n"
+
+
+def test_launch_says_what_accelerate_is_to_start() -> None:
+    assert accelerate_command(4, 2, 1, "host:29500")[-4:] == [
+        "--main_process_ip",
+        "host",
+        "--main_process_port",
+        "29500",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--processes", "3", "--machines", "2"], "cannot be spread evenly"),
+        (["--processes", "4", "--machines", "2", "--machine", "2"], "the last is 1"),
+        (["--processes", "4", "--machines", "2"], "need --address HOST:PORT"),
+        (["--address", "host"], "write it as HOST:PORT"),
+    ],
+)
+def test_a_launch_that_cannot_be_is_one_line(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["launch", "demo", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert error.count("\n") == 1

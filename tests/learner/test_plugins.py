@@ -143,3 +143,15 @@ def test_what_is_no_plugin_is_one_line(module: str, name: str, words: str, capsy
 def test_two_rewards_are_refused(module: str) -> None:
     with pytest.raises(PluginError, match="both a reward"):
         load_plugins([f"{module}:composite", f"{module}:Fails"])
+
+
+def test_what_one_builds_with_is_at_the_top_of_the_learner() -> None:
+    import learner
+    import trainer_client
+
+    assert {name: getattr(learner, name) for name in trainer_client.BUILDING_BLOCKS} == {
+        name: getattr(trainer_client, name) for name in trainer_client.BUILDING_BLOCKS
+    }
+    assert learner.TrainerCallback.__module__ == "learner.callbacks"
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        learner.nothing  # noqa: B018

@@ -27,10 +27,7 @@ SMALL = (
     "optim.micro_tokens=100",
 )
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m", "learner"]
-ACCELERATE = [
-    *("-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--num_machines", "1"),
-    *("--mixed_precision", "no", "--dynamo_backend", "no", "-m", "learner"),
-]
+ACCELERATE = ["-m", "learner", "launch", "--processes", "2"]
 
 
 def test_one_process_has_all_and_changes_nothing() -> None:
@@ -77,7 +74,7 @@ def test_two_ranks_that_play_ahead_give_the_curve_of_one_process_that_does(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("preset", "launcher"), [("demo", ACCELERATE), ("vapo", TORCHRUN)], ids=["accelerate", "torchrun"]
+    ("preset", "launcher"), [("demo", ACCELERATE), ("vapo", [*TORCHRUN, "train"])], ids=["accelerate", "torchrun"]
 )
 def test_weights_in_parts_give_the_curve_of_one_process(preset: str, launcher: list[str], tmp_path: Path) -> None:
     goes_on_alone = settings(*SMALL, "run.updates=3")
@@ -85,7 +82,7 @@ def test_weights_in_parts_give_the_curve_of_one_process(preset: str, launcher: l
         command = ["train", preset, "--url", url]
         assert main([*command, *goes_on_alone, "--out", str(tmp_path / "one")]) == 0
         parts = [*command, *settings(*SMALL, "run.updates=2", "parallel.kind=fsdp"), "--out", str(tmp_path / "two")]
-        done = launched(launcher, parts, tmp_path)
+        done = launched(launcher, parts[1:], tmp_path)
         assert done.returncode == 0, done.stderr[-2000:]
         # The checkpoint is that of any run: one process goes on with it.
         assert main([*command, *goes_on_alone, "--out", str(tmp_path / "two")]) == 0
@@ -107,7 +104,7 @@ def same_curve(alone_in: Path, shared_in: Path) -> None:
     one, two = (read_metrics(folder / "metrics.jsonl") for folder in (alone_in, shared_in))
     assert [record["step"] for record in two] == [record["step"] for record in one]
     for alone, shared in zip(one, two, strict=True):
-        names = [name for name in alone if not name.startswith("seconds/") and name != "kind"]
+        names = [name for name in alone if not name.startswith(("seconds/", "memory/")) and name != "kind"]
         assert {name: shared[name] for name in names} == pytest.approx(
             {name: alone[name] for name in names}, rel=1e-3, abs=1e-4
         )
