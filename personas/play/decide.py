@@ -256,7 +256,7 @@ def _answers(
     # An invitation with sympathy opens all that trust opens, and one of it is told at a time.
     confided = [a for a in asked_for if a.invited and case.by_id[a.topic_id].tier is Tier.RAPPORT]
     asked_for = [a for a in asked_for if a not in confided[1:]]
-    answers = ((asked, _answer(case, state, hearing, asked)) for asked in asked_for)
+    answers = ((asked, _answer(case, state, hearing, asked, aside)) for asked in asked_for)
     by_urgency = sorted(answers, key=partial(_urgency, case))
     result = () if task is None else (_works_out(case, state, task),)
     beside = [each for each in aside.recalled if each.question not in worked]
@@ -355,7 +355,9 @@ def _once(moves: Iterable[Move]) -> Iterator[Move]:
         seen.add(move.kind)
 
 
-def _answer(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: AskedTopic) -> Move:
+def _answer(
+    case: CompiledCase, state: PersonaState, hearing: Hearing, asked: AskedTopic, aside: BackgroundTurn
+) -> Move:
     topic = case.by_id[asked.topic_id]
     if topic.tier is Tier.UNKNOWN:
         times = state.asked.get(topic.id, 0)
@@ -368,10 +370,12 @@ def _answer(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: As
         # Nothing is led in by a small word that is told in trust or in an hour of need.
         trusting = topic.tier is Tier.RAPPORT or hearing.rapport > 0 or hearing.reading.any(Act.EMPATHY)
         return Move(MoveKind.TELL, topic.id, plain=trusting)
-    return _told_before(case, state, hearing, asked)
+    return _told_before(case, state, hearing, asked, aside)
 
 
-def _told_before(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: AskedTopic) -> Move:
+def _told_before(
+    case: CompiledCase, state: PersonaState, hearing: Hearing, asked: AskedTopic, aside: BackgroundTurn
+) -> Move:
     times = state.worded.get(asked.topic_id, 1)
     restates = any(s.does(Act.RECAP, Act.CHECK) for s in hearing.saying(asked.question))
     if restates and form_of(asked.question) is not QuestionForm.OPEN:
@@ -379,18 +383,11 @@ def _told_before(case: CompiledCase, state: PersonaState, hearing: Hearing, aske
     used_up = times >= len(case.by_id[asked.topic_id].says)
     if used_up and asked.repeated and times > 1:
         return Move(MoveKind.TIRED, asked.topic_id)
-    if asked.topic_id in state.asked and not asked.repeated and not _is_asked_again(case, asked):
+    clear = max(asked.confidence, aside.topics.get(asked.topic_id, 0.0))
+    if used_up and clear < BY_NAME and not asked.repeated and asked.topic_id in state.asked:
+        # All of it was told, and what is asked now may be something else about it.
         return Move(MoveKind.NO_MORE, asked.topic_id)
     return Move(MoveKind.AGAIN, asked.topic_id, nth=times, plain=not asked.repeated)
-
-
-def _is_asked_again(case: CompiledCase, asked: AskedTopic) -> bool:
-    """True if what was asked for and told is clearly asked for again, and not something else about it.
-
-    That something is not so answers other questions for a yes or a no, too.
-    """
-    denies = not case.by_id[asked.topic_id].in_story and form_of(asked.question) is not QuestionForm.OPEN
-    return denies or asked.confidence >= BY_NAME
 
 
 def _stumped_by(hearing: Hearing) -> Sentence | None:

@@ -316,37 +316,8 @@ def test_an_offer_that_names_what_was_asked_and_told_gets_its_answer_alone() -> 
     assert play.say(offer.text).text == LONG_REPLY
 
 
-CRACK, BANG = "Did anything crack in there?", "Could it be heard from the road?"
-ANY_HEAT, ANY_CHILL = "Do you feel hot?", "Are you hot, or cold?"
 SEND_BOTH, WHO_RINGS = "Would you bring me both letters tomorrow?", "May I ring your sister, or will you?"
 LATER_SCAN = "Would a later scan help you at all?"
-
-
-def without_mark(text: str) -> str:
-    return text.rstrip(".").lower()
-
-
-@pytest.mark.parametrize(("likely", "again"), [(0.7, False), (0.85, True)])
-def test_what_was_asked_for_and_told_is_told_again_to_who_clearly_asks_for_it(likely: float, *, again: bool) -> None:
-    play = Play(reader=Script(line(BANG, Act.ASK, asks={"noise": likely})))
-    play.say(NOISE)
-    told = [without_mark(says) for says in play.case.by_id["noise"].says]
-    reply = play.say(BANG).text.lower()
-    assert any(each in reply for each in told) is again
-
-
-def test_what_nobody_asked_for_is_told_again_to_who_asks_for_it_first() -> None:
-    play = Play(reader=Script(line(BANG, Act.ASK, asks={"knee": 0.7})))
-    play.say("Hello there.")
-    assert "stairs" in play.say(BANG).text
-
-
-@pytest.mark.parametrize("question", [ANY_HEAT, ANY_CHILL])
-def test_that_something_is_not_so_is_said_again_to_a_question_for_a_yes_or_a_no(question: str) -> None:
-    play = Play(reader=Script(line(question, Act.ASK, asks={"no_fever": 0.6})))
-    play.say("What about the fever?")
-    reply = play.say(question).text.lower()
-    assert any(without_mark(says) in reply for says in play.case.by_id["no_fever"].says)
 
 
 def test_what_is_proposed_behind_a_promise_is_answered_too() -> None:
