@@ -12,7 +12,9 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 from string import Formatter
+from threading import Lock
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
@@ -79,15 +81,30 @@ def _lcm(*values: Fraction) -> Fraction:
 _FUNCTIONS: Mapping[str, Callable[..., object]] = {"min": min, "max": max, "lcm": _lcm, "counted": _counted}
 
 
+_one_parses = Lock()
+
+
+@lru_cache(maxsize=4096)
+def _parsed(expression: str) -> ast.expr:
+    """The tree of an expression.
+
+    One is parsed at a time: CPython 3.11 counts the depth of trees for all threads together, and two that parse at
+    once may both fail with `SystemError` (its issue 106905).
+    """
+    with _one_parses:
+        return ast.parse(expression, mode="eval").body
+
+
 def _evaluated(expression: str, known: Mapping[str, Value]) -> Value:
-    found = SimpleEval(operators=dict(_OPERATORS), functions=dict(_FUNCTIONS), names=dict(known)).eval(expression)
+    evaluator = SimpleEval(operators=dict(_OPERATORS), functions=dict(_FUNCTIONS), names=dict(known))
+    found = evaluator.eval(expression, _parsed(expression))
     return found if isinstance(found, str) else Fraction(found)
 
 
 def _parses(expression: str) -> str:
     """Checks the form of an expression; names are checked by who knows them."""
     try:
-        ast.parse(expression, mode="eval")
+        _parsed(expression)
     except SyntaxError:
         raise ValueError(f"`{expression}` is no arithmetic: use names, numbers, + - * / and brackets") from None
     return expression

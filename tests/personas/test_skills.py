@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import threading
+import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 
 import pytest
 from pydantic import ValidationError
 
+from personas.case import skills
 from personas.case.skills import Measure, Skill
 from personas.hearing.measures import Measured, measured
 from personas.hearing.state import PersonaState
@@ -147,15 +153,15 @@ def test_a_number_left_over_or_missing_is_no_task(library: Library, said: str) -
 
 
 def test_every_example_of_an_author_sets_its_own_task(library: Library) -> None:
-    skills = 0
+    count = 0
     for scenario in UNDERSTOOD:
         for skill in library.vault.open(*scenario.split("/")).case.skills:
-            skills += 1
+            count += 1
             for ask in skill.asks:
                 task = worked(library, scenario, ask)
                 assert task is not None, ask
                 assert task.skill == skill.id, ask
-    assert skills == 15
+    assert count == 15
 
 
 def test_a_pupil_in_play_computes_and_says_how(library: Library, reader: Reader) -> None:
@@ -207,3 +213,23 @@ def test_an_author_can_write_arithmetic_and_nothing_else(steps: dict[str, str]) 
         )
     with pytest.raises(ValidationError):
         Skill.model_validate({"id": "a", "asks": ["1?", "2?"], "given": given, "right": [{"says": ["{price.real}"]}]})
+
+
+def test_one_expression_is_parsed_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    parse, inside, most = ast.parse, threading.Semaphore(0), 0
+
+    def watched(source: str, mode: str) -> ast.AST:
+        nonlocal most
+        inside.release()
+        most = max(most, inside._value)
+        time.sleep(0.01)
+        tree = parse(source, mode=mode)
+        inside.acquire()
+        return tree
+
+    monkeypatch.setattr(skills, "ast", SimpleNamespace(parse=watched))
+    skill = {"id": "a", "asks": ["1?", "2?"], "given": {"price": Measure.NUMBER}}
+    ways = [{**skill, "right": [{"steps": {"x": f"price + {n}"}, "says": ["{x}"]}]} for n in range(1000, 1008)]
+    with ThreadPoolExecutor(4) as pool:
+        assert len(list(pool.map(Skill.model_validate, ways))) == 8
+    assert most == 1
