@@ -126,7 +126,7 @@ def scraped(program: Path, server: ServerProcess, key: str, folder: Path) -> Ite
     (folder / "rules.yml").write_text((ROOT / "deploy" / "prometheus" / "rules.yml").read_text())
     (folder / "prometheus.yml").write_text(yaml.safe_dump(chosen))
     url = f"127.0.0.1:{free_port()}"
-    command = [program, f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/tsdb"]
+    command = [str(program), f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/tsdb"]
     with (folder / "prometheus.log").open("wb") as log:
         process = subprocess.Popen([*command, f"--web.listen-address={url}"], stdout=log, stderr=log)
         try:
@@ -208,7 +208,12 @@ def expressions() -> list[tuple[str, str]]:
 def over_time(prometheus: str, expression: str, minutes: float) -> list[Json]:
     """The series of an expression over the last minutes."""
     now = time.time()
-    query = {"query": expression, "start": now - minutes * 60, "end": now, "step": STEP_S}
+    query: dict[str, str | float] = {
+        "query": expression,
+        "start": now - minutes * 60,
+        "end": now,
+        "step": STEP_S,
+    }
     answer = httpx2.get(f"{prometheus}/api/v1/query_range", params=query, timeout=30.0).raise_for_status().json()
     result: list[Json] = answer["data"]["result"]
     return result

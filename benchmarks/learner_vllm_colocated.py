@@ -78,7 +78,7 @@ def case(head: str, sent: str) -> list[str]:
         rest(engine)
         freed.append((torch.cuda.mem_get_info()[0] - before) / GIB if on_gpu else 0.0)
 
-    ColocatedGenerator.rest = watched  # type: ignore[method-assign]
+    ColocatedGenerator.rest = watched  # type: ignore[assignment, method-assign]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         make(Path(name) / "base", tied=head != "its own")
         settings = ["generator.kind=vllm_colocated", *(["model.device=cuda"] if on_gpu else [])]

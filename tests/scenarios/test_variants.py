@@ -140,4 +140,5 @@ def test_packaged_variants_are_at_least_four_of_both_splits() -> None:
     vault = load_library(COLLECTIONS, turns=False).vault
     for name in vault.names():
         variants = vault.variants(*name)
-        assert len(variants) == 1 or (len(variants) >= 4 and {each.split for each in variants} == {"train", "eval"})
+        assert len(variants) >= 4, name
+        assert {each.split for each in variants} == {"train", "eval"}, name
