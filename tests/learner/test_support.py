@@ -131,5 +131,5 @@ def test_a_run_and_its_evaluation_sample_with_it(tmp_path: Path) -> None:
 
 
 def test_a_sampler_that_does_not_tell_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"model\.top_p, model\.top_k: a vLLM server does not say"):
+    with pytest.raises(ConfigError, match=r"model\.top_p, model\.top_k: vLLM does not say"):
         read({"model": {"top_k": 5}, "generator": {"kind": "vllm", "url": "http://a"}})
