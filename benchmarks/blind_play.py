@@ -7,7 +7,8 @@ not judged.
 
 A conversation with a `round` was led blind, against a server, by a player who saw no file of the project. Its judge was
 stricter, too: a good answer with a stray sentence beside it is wrong. `persona` and `seed` say what it was played
-against. The other conversations were not fully blind: their player had read parts of some of the rubrics.
+against, and `variant` which case. The other conversations were not fully blind: their player had read parts of some of
+the rubrics.
 
     python -m benchmarks.blind_play            # the table; --write puts it into benchmarks/results
     python -m benchmarks.blind_play --new      # also the conversations, with the replies that are to be judged
@@ -33,7 +34,7 @@ from reward_server.scoring.scored import or_raise
 from reward_server.server.engine import OfflineEngine, load_scenarios, offline_engine
 from reward_server.settings import load_settings
 from scenarios.exam import ExamTurn, ScriptedAgent
-from scenarios.library import Library
+from scenarios.library import Library, SealedScenario
 from trainer_client.wire import Message
 
 TALKS = Path(__file__).parent / "blind_play.jsonl"
@@ -59,10 +60,18 @@ class Round:
 
 def played(library: Library, engine: OfflineEngine, talk: Talk) -> Play:
     """A conversation, played again."""
-    scenario = library.vault.open(*talk["scenario"].split("/"))
+    scenario = _told(library, talk)
     temperament = load_temperaments()[talk.get("persona", scenario.secrets.persona.temperaments[0])]
     script = tuple(ExamTurn(turn["say"], tuple(turn.get("tools", ()))) for turn in talk["turns"])
     return play(scenario, temperament, ScriptedAgent("by hand", script), engine.reader, talk.get("seed", SEED))
+
+
+def _told(library: Library, talk: Talk) -> SealedScenario:
+    """The case that a conversation was about."""
+    where = talk["scenario"].split("/")
+    base = library.vault.open(*where)
+    wanted = talk.get("variant", base.variant)
+    return next(each for each in library.vault.variants(*where) if each.variant == wanted)
 
 
 async def reward_of(engine: OfflineEngine, talk: Talk, one: Play) -> float:

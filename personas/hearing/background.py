@@ -15,10 +15,10 @@ from itertools import chain
 
 from personas.case.compiled import CompiledCase, CompiledTopic, later_id
 from personas.case.schema import all_hold
-from personas.hearing.hear import gate_open, is_question
+from personas.hearing.hear import gate_open
 from personas.hearing.state import PersonaState
 from personas.hearing.types import AskedTopic, Hearing
-from personas.reading.acts import Act, ReadCandidate, Sentence
+from personas.reading.acts import Act, ReadCandidate, Sentence, is_question
 from personas.reading.features import is_elliptic
 from personas.text.questions import QuestionForm, form_of, questions_in
 

@@ -21,11 +21,11 @@ from personas.hearing.state import PersonaState
 from personas.hearing.summary import misquoted
 from personas.hearing.tasks import Task, task_of
 from personas.hearing.types import CHECKS_AT_ONCE, NO_QUESTION, AgentTurn, AskedTopic, HeardCommitment, Hearing, gist_of
-from personas.reading.acts import Act, ReadCandidate, Reading, Sentence, Stance
+from personas.reading.acts import Act, ReadCandidate, Reading, Sentence, Stance, is_question
 from personas.text.questions import QuestionForm, form_of
 from personas.text.wording import content_stems, overlap
 
-__all__ = ["BINDING", "MADE", "gate_open", "hear", "is_new", "is_question"]
+__all__ = ["BINDING", "MADE", "gate_open", "hear", "is_new"]
 
 ASKED = 0.45
 """A sentence asks about a topic from this probability on; about a second one from `ALSO_ASKED` on."""
@@ -500,11 +500,6 @@ def _binds(commitment: CompiledCommitment, candidate: ReadCandidate, sentence: S
     likelier = any(other.confidence > candidate.confidence for other in sentence.commitments)
     sure = candidate.confidence >= (BINDING_BESIDE if likelier else BINDING)
     return sure and asserted and (commitment.also_questions or not is_question(sentence))
-
-
-def is_question(sentence: Sentence) -> bool:
-    """True if it ends with a question mark."""
-    return sentence.text.rstrip("\"') ").endswith("?")
 
 
 def _off_topic(reading: Reading, *, asked: bool, heard: bool, invites: bool) -> bool:

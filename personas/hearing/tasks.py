@@ -15,7 +15,7 @@ from personas.case.schema import all_hold
 from personas.case.skills import Measure, Skill, Value, named, work_out
 from personas.hearing.measures import Measured, measured
 from personas.hearing.state import PersonaState
-from personas.reading.acts import Act, Sentence, Stance
+from personas.reading.acts import Act, Sentence, Stance, is_question
 from personas.text.numbers import CARDINALS, DENOMINATORS
 from personas.text.wording import content_stems, stem
 
@@ -73,7 +73,7 @@ def _asks(sentence: Sentence) -> bool:
 
 
 def _questions(sentence: Sentence) -> bool:
-    return sentence.does(Act.ASK, Act.INVITE) or sentence.text.rstrip("\"') ").endswith("?")
+    return sentence.does(Act.ASK, Act.INVITE) or is_question(sentence)
 
 
 def _reports(sentence: Sentence) -> bool:

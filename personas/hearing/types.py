@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from personas.hearing.bargaining import FigureRule
 from personas.hearing.tasks import Task
-from personas.reading.acts import Act, Reading, Sentence, Stance
+from personas.reading.acts import Act, Reading, Sentence, Stance, is_question
 from personas.text.questions import QuestionForm, form_of
 from personas.text.wording import content_words
 
@@ -124,9 +124,7 @@ class Hearing:
     @property
     def proposal(self) -> bool:
         """True if it proposes something the case has no commitment for."""
-        return not self.answered and any(
-            s.does(Act.PROPOSE) and s.stance in (Stance.ASSERTED, Stance.ASKED, Stance.OPTION) for s in self._spoken
-        )
+        return not self.answered and any(s.does(Act.PROPOSE) and _is_put(s) for s in self._spoken)
 
     @property
     def opens_up(self) -> bool:
@@ -171,6 +169,14 @@ class Hearing:
     @property
     def _spoken(self) -> tuple[Sentence, ...]:
         return self.reading.readable
+
+
+def _is_put(sentence: Sentence) -> bool:
+    """True if what it proposes waits for an answer."""
+    if sentence.stance in (Stance.NONE, Stance.CONDITIONAL):
+        # "If you kept it till then, could you come down to 8,800?"
+        return is_question(sentence)
+    return sentence.stance in (Stance.ASSERTED, Stance.ASKED, Stance.OPTION)
 
 
 def credits_of(hearing: Hearing) -> int:

@@ -15,7 +15,7 @@ from personas.case.schema import Bargain, Tier
 from personas.case.temperament import Temperament
 from personas.hearing.background import BESIDE_ANSWER, SURE, BackgroundTurn, RecalledBackground
 from personas.hearing.bargaining import AmountAnswer, FigureRule
-from personas.hearing.hear import ASKED, BY_NAME, UNSURE, is_question
+from personas.hearing.hear import ASKED, BY_NAME, UNSURE
 from personas.hearing.state import PersonaState
 from personas.hearing.tasks import Task, last_task
 from personas.hearing.types import CHECKS_AT_ONCE, NO_QUESTION, AgentTurn, AskedTopic, Hearing
@@ -32,7 +32,7 @@ from personas.play.reactions import (
     small_talk,
     thanks,
 )
-from personas.reading.acts import Act, Sentence
+from personas.reading.acts import Act, Sentence, is_question
 from personas.reading.features import is_elliptic
 from personas.text.questions import QuestionForm, form_of, questions_in
 from personas.text.sentences import sentences

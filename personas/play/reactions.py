@@ -8,12 +8,12 @@ from personas.case.compiled import CompiledCase
 from personas.case.schema import named_in
 from personas.hearing.amounts import amounts
 from personas.hearing.bargaining import NOD_WORDS, AmountAnswer, figure_of
-from personas.hearing.hear import LIKELY_MADE, UNSURE, is_question
+from personas.hearing.hear import LIKELY_MADE, UNSURE
 from personas.hearing.state import PersonaState
 from personas.hearing.types import NO_QUESTION, AgentTurn, HeardCommitment, Hearing
 from personas.play.move import FACTUAL, FIGURES, REACTIONS, Move, MoveKind, disclosed
 from personas.play.voice import digest_of
-from personas.reading.acts import Act, Sentence, Stance
+from personas.reading.acts import Act, Sentence, Stance, is_question
 from personas.reading.features import is_elliptic
 from personas.text.questions import QuestionForm, form_of
 from personas.text.wording import content_stems

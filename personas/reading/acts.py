@@ -86,6 +86,11 @@ class Sentence:
         return not self.acts.isdisjoint(acts)
 
 
+def is_question(sentence: Sentence) -> bool:
+    """True if it ends with a question mark."""
+    return sentence.text.rstrip("\"') ").endswith("?")
+
+
 SCRAP_WORDS = 3
 LISTED_SENTENCES, LISTED_PIECES = 6, 8
 """So many scraps, as sentences or between commas, are a list of words if they are most of a turn."""

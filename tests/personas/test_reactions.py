@@ -204,6 +204,15 @@ def test_a_figure_that_no_offer_of_the_case_allows_is_thought_over(figure: str, 
     assert bool(reply.hearing.commitments) is not hesitates
 
 
+@pytest.mark.parametrize("stance", [Stance.NONE, Stance.ASKED, Stance.CONDITIONAL])
+def test_nobody_says_yes_at_once_to_a_figure_that_is_put_as_a_question(stance: Stance) -> None:
+    text = "So if you wait till then, could you come down to 80?"
+    put = line(text, Act.PROPOSE, Act.ASK, stance=stance)
+    play = Play(case=haggling(), reader=Script(put))
+    play.say("Hello there.")
+    assert play.say(text).text in PLAIN.hesitates
+
+
 def test_a_figure_is_answered_before_a_promise_that_comes_too_early() -> None:
     case = haggling()
     early = case.commitments[0].reply_early
