@@ -265,7 +265,7 @@ def test_a_run_is_measured_as_it_was_trained_and_that_is_said(
     assert temperatures == [0.7, COLDEST]
     assert own[0] == (
         f"run, update 1: {collection}/other: temperature 0.7, at most 3 turns of at most 4 tokens, system prompt: none;"
-        " the run's reward_config"
+        " the run's reward_config; variants: train"
     )
     assert own[1] == "as the run was trained"
     assert "temperature 0, as many turns as the scenario allows of at most 3 tokens" in other[0]
