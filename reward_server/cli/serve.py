@@ -81,9 +81,8 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
 
         # Before anything is loaded, which takes seconds.
         require_free(settings.database)
-    import uvicorn
-
     from reward_server.server.app import Ports, create_app
+    from reward_server.server.graceful_server import GracefulServer
     from reward_server.server.signals import Signals
     from reward_server.server.standby import ListeningAddress, StandbyCancelled
     from reward_server.server.stopping import Stopping
@@ -102,7 +101,7 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
             await stack.enter_async_context(app.router.lifespan_context(app))
         except StandbyCancelled as relieved:
             return relieved.number
-        server = uvicorn.Server(_uvicorn_config(app, settings))
+        server = GracefulServer(_uvicorn_config(app, settings))
         stopping = Stopping(app, settings.drain_s)
 
         def end(number: int, frame: FrameType | None) -> None:

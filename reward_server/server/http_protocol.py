@@ -31,6 +31,8 @@ SOCKETS = tuple(path.encode() for path in (sockets.PATH, openenv_socket.SOCKET_P
 MAX_AHEAD = 16
 """Requests that wait on one connection for the answers of earlier ones."""
 UNKNOWN_ADDRESS = "-"
+LAST_REQUEST_S = 0.5
+"""Of a server that ends: the time for a request that was sent before its client could know."""
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
@@ -42,6 +44,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     _head_timer: asyncio.TimerHandle | None = None
     _lab: str | None = None
     """Of the request before the last one."""
+    _is_last: bool = False
+    """The server ends: there is no request after this one."""
 
     def __init__(self, *given: Any, connections: Connections | None = None, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -90,6 +94,18 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._all.leave(self)
         super().connection_lost(exc)
 
+    def shutdown(self) -> None:
+        """Answer what is here or on its way, and close.
+
+        A connection is not closed at once while nothing is asked on it: a request may have been sent that was not read
+        yet, and the client would be told of a broken connection instead of its answer.
+        """
+        self._is_last = True
+        if self._is_idle:
+            self.loop.call_later(LAST_REQUEST_S, self._close_idle)
+        else:
+            super().shutdown()
+
     def pause_writing(self) -> None:
         """The client does not read as fast as it is answered."""
         super().pause_writing()
@@ -131,6 +147,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self.hang_up()
             raise _TooFarAhead
         super().on_headers_complete()
+        if self._is_last and self.cycle is not None:
+            self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
         """A request is complete, its body included."""
@@ -177,10 +195,18 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._head_timer.cancel()
             self._head_timer = None
 
+    @property
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _close_idle(self) -> None:
+        if self._is_idle:
+            self.transport.close()
+
     def _hang_up(self) -> None:
         # An answer to the request before may still be on its way; it is the client's to finish that head.
-        if self._in_head and (self.cycle is None or self.cycle.response_complete):
-            self.transport.close()
+        if self._in_head:
+            self._close_idle()
 
 
 class _TooFarAhead(Exception):  # noqa: N818 (nobody sees it)
