@@ -67,10 +67,11 @@ def answers_of(clients: list[socket.socket]) -> list[bytes]:
     return told
 
 
-def first_answer(client: socket.socket) -> None:
-    told = b""
-    while not told.endswith(b"ok"):
-        told += client.recv(4096)
+def read_first_answers(clients: list[socket.socket]) -> None:
+    for client in clients:
+        told = b""
+        while not told.endswith(b"ok"):
+            told += client.recv(4096)
 
 
 async def answers_to_those_in_the_queue(at: Running) -> list[bytes]:
@@ -95,7 +96,7 @@ async def answers_to_a_second_request(at: Running) -> list[bytes]:
     for client in clients:
         client.sendall(REQUEST)
     await at.until_open(CLIENTS)
-    await asyncio.to_thread(lambda: [first_answer(client) for client in clients])
+    await asyncio.to_thread(read_first_answers, clients)
     for client in clients:
         client.sendall(REQUEST)
     await at.end()
