@@ -39,6 +39,6 @@ def _queue_of(listener: socket.socket) -> Iterator[socket.socket]:
     while True:
         try:
             connection, _ = listener.accept()
-        except BlockingIOError:
+        except OSError:  # none is left, or there are no files for more
             return
         yield connection
