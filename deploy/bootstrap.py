@@ -33,11 +33,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LOG_LINES_SHOWN = 20
 OURS = ".made-by-labs"
-TEST_HELP = """usage: ./labs test [--all] [pytest arguments]
+TEST_HELP = """usage: ./labs test [--all] [--models FOLDER] [pytest arguments]
 
 Without arguments: format, lint, import rules, types and the tests.
 With arguments: pytest with them, for example ./labs test tests/scoring -k caps
---all: the tests marked slow, too, which are left out otherwise; CI runs ./labs test --all"""
+--all: the tests marked slow, too, which are left out otherwise; CI runs ./labs test --all
+--models FOLDER: instead of all others, the tests that ask a real language model. FOLDER holds its weights, one *.gguf
+file; llama.cpp's llama-server is looked for there and on the PATH"""
 
 
 def fail(message: str) -> None:
@@ -183,6 +185,10 @@ def test_commands(python: Path, arguments: list[str]) -> list[list[str]]:
     """
     bin_ = python.parent
     chosen = [argument for argument in arguments if argument != "--all"]
+    if "--models" in chosen[:-1]:
+        # As one word: pytest takes a folder of its own for a place of tests, before it knows the option.
+        place = chosen.index("--models")
+        chosen[place : place + 2] = [f"--models={Path(chosen[place + 1]).resolve()}"]
     pytest = [str(python), "-m", "pytest", *([] if "--all" in arguments else ["-m", "not slow"])]
     if chosen:
         return [[*pytest, *chosen]]

@@ -20,6 +20,21 @@ from benchmarks.real_servers import PostgresServer, RedisServer
 SLOW_AS_A_WHOLE = re.compile(r"^pytestmark = (\[.*)?pytest\.mark\.slow\b", re.MULTILINE)
 
 
+REAL_MODELS = Path(__file__).with_name("models")
+"""Tests that ask a real language model: they need its weights, which nobody ships with a project."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--models FOLDER`: the tests of a real model, and no others."""
+    parser.addoption(
+        "--models",
+        type=Path,
+        metavar="FOLDER",
+        help="run the tests that ask a real language model, with the one *.gguf file of FOLDER and llama.cpp's "
+        "llama-server, from FOLDER or the PATH",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """The same start for every run: Ctrl-C is heard, vectors of authored sentences are kept between processes.
 
@@ -36,7 +51,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """A module whose tests are all slow is not imported where no slow test is wanted: its libraries take seconds."""
+    """Tests of a real model run with `--models` alone, and alone.
+
+    A module whose tests are all slow is not imported where no slow test is wanted: its libraries take seconds.
+    """
+    if collection_path.suffix == ".py" and REAL_MODELS in collection_path.parents:
+        return None if config.option.models else True
+    if config.option.models:
+        return True if collection_path.match("test_*.py") else None
     if config.option.markexpr != "not slow" or not collection_path.match("test_*.py"):
         return None
     return True if SLOW_AS_A_WHOLE.search(collection_path.read_text()) else None

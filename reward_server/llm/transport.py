@@ -28,6 +28,10 @@ MAX_BODY_BYTES = 1_048_576
 MAX_BODY_BYTES_WITH_LOGPROBS = 16_777_216
 """Twenty alternatives of 80 bytes for each of several thousand tokens are some megabytes."""
 MAX_RETRY_AFTER_S = 86_400.0
+BEYOND_CONTEXT = frozenset({"context_length_exceeded", "exceed_context_size_error"})
+"""What OpenAI and llama.cpp call a question that the model's context has no room for."""
+WHOLE_INPUT = frozenset({"input_tokens", "input_text"})
+"""The parameters that vLLM then complains about."""
 HINTS: Mapping[FailureKind, str] = {
     FailureKind.UNAUTHORISED: "check LABS_LLM_API_KEY and the account's balance",
     FailureKind.NOT_FOUND: "the path or the model does not exist: check LABS_LLM_BASE_URL (most servers "
@@ -241,7 +245,7 @@ def refusal_of_openai(error: Exception, *, told: bool = False) -> RefusedRespons
     status, response = getattr(error, "status_code", None), getattr(error, "response", None)
     if not isinstance(status, int) or not isinstance(response, httpx2.Response):
         return None
-    code = word_of(getattr(error, "code", None) or getattr(error, "type", None))
-    return RefusedResponse(
-        status=status, headers=response.headers, code=code, too_long=code == "context_length_exceeded", told=told
-    )
+    # A chat server of another make puts the status into `code`, and its word into `type`.
+    code = word_of(getattr(error, "code", None)) or word_of(getattr(error, "type", None))
+    too_long = code in BEYOND_CONTEXT or word_of(getattr(error, "param", None)) in WHOLE_INPUT
+    return RefusedResponse(status=status, headers=response.headers, code=code, too_long=too_long, told=told)

@@ -169,6 +169,11 @@ def test_chosen_tests_leave_the_slow_ones_out_unless_asked(bootstrap: ModuleType
     assert pytest_of(bootstrap, "tests/scoring", "--all") == ["tests/scoring"]
 
 
+def test_the_folder_of_a_model_is_no_place_of_tests(bootstrap: ModuleType, tmp_path: Path) -> None:
+    told = pytest_of(bootstrap, "--models", str(tmp_path), "-k", "voice")
+    assert told == ["-m", "not slow", f"--models={tmp_path}", "-k", "voice"]
+
+
 def steps(folder: Path, *codes: int) -> list[list[str]]:
     """Steps that say where they are and end with these exit codes; the first is called as types are."""
     says = "import sys; print('step', sys.argv[1]); sys.exit(int(sys.argv[2]))"

@@ -156,6 +156,8 @@ async def test_a_stop_that_is_no_end_is_no_answer_however_good_the_text(name: st
     [
         ("anthropic", {"error": {"type": "invalid_request_error", "message": "prompt is too long: 250000 tokens"}}),
         ("openai", {"error": {"code": "context_length_exceeded", "message": "too long"}}),
+        ("vllm", {"error": {"code": 400, "type": "exceed_context_size_error", "message": "too long"}}),
+        ("vllm", {"error": {"code": 400, "type": "BadRequestError", "param": "input_tokens", "message": "too long"}}),
     ],
 )
 async def test_a_question_beyond_the_model_is_too_large(name: str, body: Any) -> None:
