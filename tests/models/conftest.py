@@ -33,25 +33,44 @@ def mortal(weights: Path, tmp_path: Path) -> Iterator[ModelServer]:
         yield served
 
 
-def settings_of(model: ModelServer) -> dict[str, str]:
-    """The model as reader, judge and voice, with time enough for a machine without a GPU."""
+def limits() -> dict[str, str]:
+    """Time enough for a machine without a GPU."""
     return {
-        "LABS_READER": "decisions",
-        "LABS_DECISIONS": "chat",
-        "LABS_DECISIONS_URL": model.url,
-        "LABS_DECISIONS_MODEL": model.name,
-        "LABS_JUDGES": "llm",
-        "LABS_LLM_PROVIDER": "vllm",
-        "LABS_LLM_BASE_URL": model.url,
-        "LABS_LLM_MODEL": model.name,
-        "LABS_LLM_DEADLINE_S": "60",
-        "LABS_PERSONA_VOICE": "llm",
         "LABS_REQUEST_DEADLINE_S": "240",
+        "LABS_LLM_DEADLINE_S": "30",
+        # One at a time, as the server of the model takes them: waiting for a place is no part of the deadline.
+        "LABS_LLM_CONCURRENCY": "1",
     }
 
 
-@pytest.fixture(scope="session")
-def labs(model: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server of ours that asks it for everything."""
-    with server_process(tmp_path_factory.mktemp("labs"), keys=("acme",), scopes=EVERY, **settings_of(model)) as server:
+def decisions_of(model: ModelServer) -> dict[str, str]:
+    """The model as a decision model."""
+    return {"LABS_DECISIONS": "chat", "LABS_DECISIONS_URL": model.url, "LABS_DECISIONS_MODEL": model.name}
+
+
+def plays_with(model: ModelServer) -> dict[str, str]:
+    """The model as reader and voice."""
+    voice = {"LABS_VOICE_PROVIDER": "vllm", "LABS_VOICE_BASE_URL": model.url, "LABS_VOICE_MODEL": model.name}
+    return limits() | {"LABS_READER": "decisions", "LABS_PERSONA_VOICE": "llm"} | decisions_of(model) | voice
+
+
+def judges_with(model: ModelServer, judges: str = "llm") -> dict[str, str]:
+    """The model as judge, asked for a verdict in words or for a decision."""
+    if judges == "decisions":
+        return limits() | {"LABS_JUDGES": "decisions"} | decisions_of(model)
+    language = {"LABS_LLM_PROVIDER": "vllm", "LABS_LLM_BASE_URL": model.url, "LABS_LLM_MODEL": model.name}
+    return limits() | {"LABS_LLM_RETRIES": "0"} | language
+
+
+@pytest.fixture
+def stage(model: ModelServer, tmp_path: Path) -> Iterator[ServerProcess]:
+    """A server of ours whose personas hear and speak by it."""
+    with server_process(tmp_path, keys=("acme",), scopes=EVERY, **plays_with(model)) as server:
+        yield server
+
+
+@pytest.fixture
+def bench(model: ModelServer, tmp_path: Path) -> Iterator[ServerProcess]:
+    """A server of ours that has it judge."""
+    with server_process(tmp_path, keys=("acme",), scopes=EVERY, **judges_with(model)) as server:
         yield server

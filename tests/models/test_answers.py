@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import Any
 
@@ -50,21 +49,25 @@ MESSAGES = [
 ]
 
 
-@pytest.fixture
-async def acme(labs: ServerProcess) -> AsyncIterator[httpx2.AsyncClient]:
-    async with labs.client("acme", timeout_s=280.0) as client:
-        yield client
-
-
 def said_by_agent(text: str) -> dict[str, Any]:
     """The body of a turn."""
     return {"messages": [{"role": "user", "content": text}]}
 
 
-async def counted(acme: httpx2.AsyncClient, name: str) -> dict[str, float]:
+async def counted(server: ServerProcess, name: str) -> dict[str, float]:
     """A counter by its labels, as the metrics show it."""
-    text = (await acme.get(f"{str(acme.base_url).split('/api')[0]}/metrics")).raise_for_status().text
+    async with server.client("acme") as client:
+        text = (await client.get(server.url + "/metrics")).raise_for_status().text
     return {labels: float(value) for labels, value in re.findall(rf"^{name}\{{(.*)\}} (\S+)$", text, re.MULTILINE)}
+
+
+async def plays(server: ServerProcess) -> list[str]:
+    """What a persona says in a game of three turns."""
+    async with server.client("acme", timeout_s=280.0) as client:
+        started = (await client.post("/episodes", json=WHERE | {"config": {"seed": 1}})).raise_for_status().json()
+        path = f"/episodes/{started['episode_id']}/turns"
+        answers = [(await client.post(path, json=said_by_agent(text))).raise_for_status().json() for text in SAYS]
+        return [answer["observation"]["content"] for answer in answers]
 
 
 def is_a_number_or_an_error(answer: httpx2.Response) -> bool:
@@ -89,34 +92,31 @@ async def test_each_type_of_question_gets_a_distribution_or_none(model: ModelSer
             assert answer == Undecided(FailureKind.UNKNOWN_LABEL)
 
 
-async def test_a_game_is_read_and_worded(acme: httpx2.AsyncClient) -> None:
-    started = (await acme.post("/episodes", json=WHERE | {"config": {"seed": 1}})).raise_for_status().json()
-    said: list[str] = []
-    for text in SAYS:
-        turn = await acme.post(f"/episodes/{started['episode_id']}/turns", json=said_by_agent(text))
-        said.append(turn.raise_for_status().json()["observation"]["content"])
+async def test_a_game_is_read_and_worded(stage: ServerProcess) -> None:
+    said = await plays(stage)
     assert all(line.strip() for line in said)
     assert not [line for line in said if "<" in line or "\n" in line.strip()]
-    fallbacks = await counted(acme, "labs_reader_fallbacks_total")
-    assert set(fallbacks) <= {'kind="unknown_label"'}
-    lines = await counted(acme, "labs_persona_lines_total")
+    assert set(await counted(stage, "labs_reader_fallbacks_total")) <= {'kind="unknown_label"'}
+    lines = await counted(stage, "labs_persona_lines_total")
     assert sum(lines.values()) == len(SAYS)
     assert set(lines) <= {f'source="{source}"' for source in ("model", "rejected", "not_asked")}
 
 
-async def test_a_rubric_is_judged_or_an_error(acme: httpx2.AsyncClient) -> None:
-    answer = await acme.post("/evaluate", json={"rubric": RUBRIC, "messages": MESSAGES})
+async def test_a_rubric_is_judged_or_an_error(bench: ServerProcess) -> None:
+    async with bench.client("acme", timeout_s=280.0) as client:
+        answer = await client.post("/evaluate", json={"rubric": RUBRIC, "messages": MESSAGES})
     assert is_a_number_or_an_error(answer), answer.text
     if answer.status_code == HTTPStatus.OK:
         assert 0.0 <= answer.json()["reward"] <= 1.0
 
 
-async def test_a_comparison_has_the_same_winner_both_ways_or_none(acme: httpx2.AsyncClient) -> None:
+async def test_a_comparison_has_the_same_winner_both_ways_or_none(bench: ServerProcess) -> None:
     a, b = MESSAGES[:2], [MESSAGES[0], {"role": "assistant", "content": "Tell me, how did it go flat?"}]
     winners = []
-    for first, second in ((a, b), (b, a)):
-        body = {"rubric": RUBRIC, "response_a": {"messages": first}, "response_b": {"messages": second}}
-        answer = await acme.post("/compare", json=body)
-        assert is_a_number_or_an_error(answer), answer.text
-        winners.append(answer.json().get("winner"))
+    async with bench.client("acme", timeout_s=280.0) as client:
+        for first, second in ((a, b), (b, a)):
+            body = {"rubric": RUBRIC, "response_a": {"messages": first}, "response_b": {"messages": second}}
+            answer = await client.post("/compare", json=body)
+            assert is_a_number_or_an_error(answer), answer.text
+            winners.append(answer.json().get("winner"))
     assert None in winners or winners in (["a", "b"], ["b", "a"], ["tie", "tie"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import AbstractContextManager
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,13 @@ from reward_server.decisions.model import DecisionModel
 from reward_server.decisions.questions import AnswerProbabilities, Undecided
 from reward_server.llm.base import FailureKind
 from reward_server.llm.caller import CallLimits
-from tests.faults.server_process import WHERE, ServerProcess, server_process
-from tests.models.conftest import settings_of
+from tests.faults.server_process import ServerProcess, server_process
+from tests.models.conftest import judges_with, plays_with
 from tests.models.model_server import ModelServer
-from tests.models.test_answers import ASKED, MESSAGES, RUBRIC, SAYS, STATE, said_by_agent
+from tests.models.test_answers import ASKED, MESSAGES, RUBRIC, STATE, plays
 
 JUDGED = {"rubric": RUBRIC, "messages": MESSAGES}
+ANSWERED = 'labs_llm_attempts_total{outcome="answered",provider="chat"}'
 LONG = [MESSAGES[0], {"role": "assistant", "content": "I am sorry about your tyre, and I shall look at it. " * 60}]
 
 
@@ -35,38 +37,30 @@ async def failed(client: httpx2.AsyncClient, body: dict[str, Any] = JUDGED) -> d
     return error
 
 
-def labs_over(model: ModelServer, folder: Path, **more: str) -> Any:
-    return server_process(folder, keys=("acme",), scopes=EVERY, **(settings_of(model) | more))
+def labs_over(folder: Path, settings: dict[str, str]) -> AbstractContextManager[ServerProcess]:
+    return server_process(folder, keys=("acme",), scopes=EVERY, **settings)
 
 
-async def plays(server: ServerProcess) -> list[str]:
-    """A game of three turns, whatever became of the model."""
-    async with server.client("acme", timeout_s=280.0) as client:
-        started = (await client.post("/episodes", json=WHERE | {"config": {"seed": 1}})).raise_for_status().json()
-        path = f"/episodes/{started['episode_id']}/turns"
-        answers = [(await client.post(path, json=said_by_agent(text))).raise_for_status().json() for text in SAYS]
-        return [answer["observation"]["content"] for answer in answers]
-
-
-async def test_a_killed_model_is_an_error_and_a_new_one_judges(mortal: ModelServer, tmp_path: Path) -> None:
-    with labs_over(mortal, tmp_path, LABS_LLM_RETRIES="0") as server:
+async def test_a_killed_model_is_an_error_and_a_new_one_is_asked(mortal: ModelServer, tmp_path: Path) -> None:
+    with labs_over(tmp_path, judges_with(mortal, "decisions") | {"LABS_LLM_RETRIES": "0"}) as server:
         async with server.client("acme", timeout_s=280.0) as client:
-            (await client.post("/evaluate", json=JUDGED)).raise_for_status()
             mortal.kill()
-            body = JUDGED | {"messages": [*MESSAGES[:3], {"role": "assistant", "content": "A new tube, then."}]}
-            error = await failed(client, body)
+            error = await failed(client)
             assert error["data"]["code"] == "judge_failed"
+            metrics = (await client.get(server.url + "/metrics")).text
+            assert 'labs_judge_failures_total{kind="reset"}' in metrics
+            assert ANSWERED not in metrics
             mortal.start()
             for _ in range(60):
-                answer = await client.post("/evaluate", json=body)
-                if answer.status_code == HTTPStatus.OK:
-                    break
+                answer = await client.post("/evaluate", json=JUDGED)
+                if ANSWERED in (await client.get(server.url + "/metrics")).text:
+                    return
                 await asyncio.sleep(float(answer.headers.get("retry-after", 1)))
-            assert 0.0 <= answer.json()["reward"] <= 1.0
+    pytest.fail("the model that was started again was not asked")
 
 
 async def test_a_model_killed_at_work_is_an_error(mortal: ModelServer, tmp_path: Path) -> None:
-    with labs_over(mortal, tmp_path, LABS_LLM_RETRIES="0") as server:
+    with labs_over(tmp_path, judges_with(mortal)) as server:
         async with server.client("acme", timeout_s=280.0) as client:
             asked = asyncio.create_task(failed(client))
             await asyncio.sleep(0.5)
@@ -75,13 +69,13 @@ async def test_a_model_killed_at_work_is_an_error(mortal: ModelServer, tmp_path:
 
 
 async def test_a_game_goes_on_without_its_model(mortal: ModelServer, tmp_path: Path) -> None:
-    with labs_over(mortal, tmp_path, LABS_LLM_RETRIES="0") as server:
+    with labs_over(tmp_path, plays_with(mortal)) as server:
         mortal.kill()
         assert all(await plays(server))
 
 
 async def test_a_frozen_model_costs_its_deadline_and_no_more(mortal: ModelServer, tmp_path: Path) -> None:
-    with labs_over(mortal, tmp_path, LABS_LLM_DEADLINE_S="2", LABS_LLM_RETRIES="0") as server:
+    with labs_over(tmp_path, judges_with(mortal) | {"LABS_LLM_DEADLINE_S": "2"}) as server:
         async with server.client("acme", timeout_s=280.0) as client:
             mortal.freeze()
             try:
@@ -96,7 +90,7 @@ async def test_a_frozen_model_costs_its_deadline_and_no_more(mortal: ModelServer
 async def test_a_conversation_beyond_the_context_is_an_error(weights: Path, tmp_path: Path, judges: str) -> None:
     with (
         ModelServer(weights, tmp_path / "llama.log", context=512) as small,
-        labs_over(small, tmp_path, LABS_JUDGES=judges) as server,
+        labs_over(tmp_path, judges_with(small, judges)) as server,
     ):
         async with server.client("acme", timeout_s=280.0) as client:
             await failed(client, JUDGED | {"messages": LONG})
@@ -114,14 +108,13 @@ async def test_decisions_beyond_the_context_have_their_kind(weights: Path, tmp_p
     assert set(answers.values()) == {Undecided(FailureKind.TOO_LARGE)}
 
 
-async def test_nonsense_is_never_a_line_and_never_out_of_bounds(weights: Path, tmp_path: Path) -> None:
+async def test_nonsense_tells_nothing_and_stays_within_bounds(weights: Path, tmp_path: Path) -> None:
     # With a wrong base of its rotary positions the same weights speak word salad.
     nonsense = ModelServer(weights, tmp_path / "llama.log", more=("--rope-freq-base", "1"))
-    with nonsense, labs_over(nonsense, tmp_path) as server:
-        assert all(await plays(server))
-        async with server.client("acme", timeout_s=280.0) as client:
-            metrics = (await client.get(server.url + "/metrics")).text
-            assert 'labs_persona_lines_total{source="model"}' not in metrics
+    with nonsense, labs_over(tmp_path, plays_with(nonsense)) as server:
+        said = await plays(server)
+        assert all(said)
+        assert not [line for line in said if "quokka" in line.lower()]
         asked = DecisionModel(ChatDecisions(nonsense.name, "none", base_url=nonsense.url), CallLimits(deadline_s=60.0))
         try:
             answers = await asked.outcomes(STATE, ASKED, lab_id="acme")
