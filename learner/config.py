@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import tomllib
 import typing
 from collections.abc import Mapping, Sequence
@@ -48,6 +49,22 @@ GIVEN_RATE, GIVEN_ADAPTER_RATE, GIVEN_MAX_TOKENS = 1e-6, 1e-5, 256
 
 class ConfigError(ValueError):
     """The configuration cannot be used; the message says where and why."""
+
+
+class _CoreLoader(yaml.SafeLoader):
+    """YAML whose scalars are those of TOML and JSON: `1e-6` is a number, and `off` a word, as in YAML 1.2."""
+
+
+_CoreLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in known if not tag.endswith((":bool", ":float"))]
+    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_CoreLoader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"(true|false)$"), list("tf"))
+_CoreLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"([-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?|[-+]?\.inf|\.nan)$"),
+    list("-+.0123456789"),
+)
 
 
 _FIELDS: dict[str, Any] = {
@@ -137,7 +154,7 @@ def _content(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text()
         if path.suffix in (".yaml", ".yml"):
-            found = yaml.safe_load(text) or {}
+            found = yaml.load(text, _CoreLoader) or {}  # noqa: S506  # a safe loader
         elif path.suffix == ".json":
             found = json.loads(text)
         else:

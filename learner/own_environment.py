@@ -12,7 +12,7 @@ from learner.wave import Answered, EpisodeSpec, PolicyTurn, Started, Wave
 from trainer_client import LabsError
 from trainer_client.agent import AgentReply, ChatMessage
 from trainer_client.environments import Environment, Step
-from trainer_client.rewards import RewardContext, RewardError, RewardFunction
+from trainer_client.rewards import GroupReward, RewardContext, RewardError, RewardFunction, RewardResult
 from trainer_client.wire import Message, PlayedTurn, StartedEpisode
 from trainer_client.wire.base import MAX_TURNS, Observation
 
@@ -133,6 +133,19 @@ class OwnEnvironment:
     def _end(self, episode_id: str) -> None:
         environment, _ = self._running.pop(episode_id)
         environment.close()
+
+
+def compared(reward: GroupReward, members: Sequence[Sequence[Message]]) -> list[RewardResult] | LabsError:
+    """The scores of the members of a group against each other, or why there are none."""
+    if len(members) < 2:
+        return _unscored(RewardError("no other member of the group was played, so there is nothing to compare"))
+    try:
+        results = reward.score_group([[_chat(message) for message in messages] for messages in members])
+    except RewardError as error:
+        return _unscored(error)
+    if len(results) != len(members):
+        return _unscored(RewardError(f"score_group gave {len(results)} results for {len(members)} conversations"))
+    return results
 
 
 def _answer(said: PolicyTurn, step: Step, before: float) -> PlayedTurn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,11 +12,11 @@ from typing import Any
 
 from learner.callbacks import Callbacks, TrainerCallback
 from trainer_client.environments import Environment
-from trainer_client.rewards import RewardFunction
+from trainer_client.rewards import FunctionReward, GroupReward, RewardFunction
 
 MakeEnvironment = Callable[[], Environment]
 _KINDS = (
-    "a reward (trainer_client.rewards.RewardFunction), an environment (a subclass of "
+    "a reward (trainer_client.rewards.RewardFunction, a function of messages, or RULER), an environment (a subclass of "
     "trainer_client.environments.Environment), or a callback (learner.callbacks.TrainerCallback)"
 )
 
@@ -30,6 +31,8 @@ class Plugins:
 
     reward: RewardFunction | None = None
     """Instead of the server's reward."""
+    group_reward: GroupReward | None = None
+    """Instead of both: it compares the members of a group."""
     environment: MakeEnvironment | None = None
     """Instead of a server."""
     callbacks: Callbacks = field(default_factory=Callbacks)
@@ -45,14 +48,18 @@ def load_plugins(names: Sequence[str]) -> Plugins:
         PluginError: a name is none, cannot be imported, is of no known kind, or there are two of one kind.
     """
     objects = [(name, _loaded(name)) for name in names]
-    rewards = [(name, each) for name, each in objects if isinstance(each, RewardFunction)]
+    rewards = [(name, each) for name, each in objects if isinstance(each, RewardFunction | GroupReward)]
     environments = [(name, each) for name, each in objects if _makes_environments(each)]
     callbacks = tuple(each for _, each in objects if isinstance(each, TrainerCallback))
     for kind, found in (("reward", rewards), ("environment", environments)):
         if len(found) > 1:
             raise PluginError(f"--plugin: {found[0][0]} and {found[1][0]} are both a {kind}; give one")
+    reward = rewards[0][1] if rewards else None
     return Plugins(
-        rewards[0][1] if rewards else None, environments[0][1] if environments else None, Callbacks(callbacks)
+        reward if isinstance(reward, RewardFunction) else None,
+        None if isinstance(reward, RewardFunction) else reward,
+        environments[0][1] if environments else None,
+        Callbacks(callbacks),
     )
 
 
@@ -73,6 +80,8 @@ def _loaded(name: str) -> Any:
         raise PluginError(f"--plugin {name}: {type(error).__name__}: {' '.join(str(error).split())}") from error
     if isinstance(value, type) and issubclass(value, RewardFunction | TrainerCallback):
         value = value()
-    if not isinstance(value, RewardFunction | TrainerCallback) and not _makes_environments(value):
+    if inspect.isfunction(value):
+        return FunctionReward(value)
+    if not isinstance(value, RewardFunction | GroupReward | TrainerCallback) and not _makes_environments(value):
         raise PluginError(f"--plugin {name}: it is a {type(value).__name__}, and a plug-in is {_KINDS}")
     return value

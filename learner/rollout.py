@@ -9,6 +9,7 @@ its group and is counted there; it gets no reward.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from pydantic import ValidationError
 from learner.display import Now, silent
 from learner.failures import EPISODE_ERROR, TURN_TOO_LONG, Failure, context_full, messages_of
 from learner.generate.session import Completion, Continuation, GenerationSession, Generator
-from learner.own_environment import with_plugins
+from learner.own_environment import SERVER, compared, with_plugins
 from learner.plugins import NO_PLUGINS, Plugins
 from learner.retry import OutageRetryPolicy
 from learner.types import Group, Segment, Trajectory
@@ -28,6 +29,7 @@ from learner.wave import Answered, EpisodeSpec, PolicyTurn, Started, Wave
 from trainer_client import AsyncLabsClient, LabsError
 from trainer_client.chat.tokens import Renderer, SpokenTokens
 from trainer_client.chat.tools import Result, for_template, message_of, results_of
+from trainer_client.rewards import GroupReward
 from trainer_client.wire import Message
 from trainer_client.wire.episodes import Split, ToolDefinition
 from trainer_client.wire.reward import RewardConfig
@@ -96,6 +98,8 @@ class _Episode:
     """One conversation while it is played."""
 
     number: int
+    place: int
+    """The place of its group."""
     stage: RolloutStage
     seed: int
     noise: tuple[int, ...]
@@ -208,6 +212,7 @@ class RolloutCollector:
         self._stage = stage
         self._waves = waves if callable(waves) else lambda: waves
         self._server = with_plugins(Wave(client, retry_policy or OutageRetryPolicy()), plugins)
+        self._group_reward = plugins.group_reward
         self._renderers: dict[str, Renderer] = {}
         self._model_room = asyncio.Lock()
         self._generating_s = 0.0
@@ -233,6 +238,7 @@ class RolloutCollector:
         episodes = [
             _Episode(
                 number=place * group_size + member,
+                place=place,
                 stage=stage,
                 seed=seed,
                 noise=(*noise, place if numbers is None else numbers[place], member),
@@ -263,6 +269,26 @@ class RolloutCollector:
         while live := [episode for episode in episodes if episode.live]:
             completions = await self._speak(session, live)
             await self._turn(live, completions)
+        if self._group_reward is not None:
+            for _, members in itertools.groupby(episodes, key=lambda episode: episode.place):
+                await self._compare(self._group_reward, list(members))
+
+    async def _compare(self, reward: GroupReward, group: Sequence[_Episode]) -> None:
+        """Reward the members of a group by what they are beside each other.
+
+        An evaluation plays one episode of a seed, which has nothing beside it: the server's reward stays.
+        """
+        if len(group) == 1:
+            return
+        members = [episode for episode in group if episode.error is None]
+        scored = await asyncio.to_thread(compared, reward, [episode.messages for episode in members])
+        for place, episode in enumerate(members):
+            if isinstance(scored, LabsError):
+                episode.error = Failure.of(scored)
+            else:
+                episode.scores = {**scored[place].components, SERVER: episode.rewards[-1]}
+                # The whole conversation was compared, and no part of it.
+                episode.rewards = [*[0.0] * (len(episode.rewards) - 1), scored[place].reward]
 
     async def _speak(self, session: GenerationSession, live: Sequence[_Episode]) -> dict[int, Completion]:
         continuations = {episode.number: episode.continuation() for episode in live}

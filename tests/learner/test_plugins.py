@@ -62,6 +62,29 @@ class Told(TrainerCallback):
         self.events.append("end")
 
 
+class Longest:
+    """A group reward: the share of the members that say less."""
+
+    def score_group(self, conversations):
+        said = [sum(len(m["content"]) for m in talk if m["role"] == "assistant") for talk in conversations]
+        return [RewardResult(sum(other < own for other in said) / len(said), {"said": float(own)}) for own in said]
+
+
+longest = Longest()
+
+
+class NoJudge:
+    def score_group(self, conversations):
+        raise RewardError("no_judge: the server has no language model")
+
+
+no_judge = NoJudge()
+
+
+def a_function(messages):
+    return 0.25
+
+
 a_text = "no plug-in"
 '''
 
@@ -124,6 +147,37 @@ def test_a_reward_that_fails_costs_its_episode_and_is_never_a_number(module: str
     assert first["reward/mean"] == 0.5
 
 
+@pytest.mark.slow
+def test_a_plain_function_is_a_reward(module: str, tmp_path: Path) -> None:
+    with listening(stage()) as url:
+        assert train(tmp_path / "run", "--plugin", f"{module}:a_function", url=url) == 0
+    assert {each["reward/mean"] for each in read_metrics(tmp_path / "run" / "metrics.jsonl")} == {0.25}
+
+
+@pytest.mark.slow
+def test_a_group_reward_compares_the_members_and_evaluations_keep_the_servers(module: str, tmp_path: Path) -> None:
+    with listening(stage()) as url:
+        arguments = ("--plugin", f"{module}:longest", "--set", "rollout.group_size=4")
+        assert train(tmp_path / "run", *arguments, url=url) == 0
+    records = read_metrics(tmp_path / "run" / "metrics.jsonl")
+    for each in (each for each in records if each["kind"] == "train"):
+        assert each["episodes/errored"] == 0
+        assert 0.25 <= each["reward/mean"] <= 0.375  # ranks of four, ties included
+        assert each["score/said"] > 1.0
+        assert 0.0 < each["score/server"] < 0.25  # a share of 200 letters
+    assert all("score/said" not in each and each["reward/mean"] < 0.25 for each in records if each["kind"] == "eval")
+
+
+@pytest.mark.slow
+def test_a_group_without_a_judge_is_errored_with_the_reason(
+    module: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with listening(stage()) as url:
+        train(tmp_path / "run", "--plugin", f"{module}:no_judge", url=url)
+    assert "the server has no language model" in capsys.readouterr().err
+    assert all(each["kind"] == "eval" for each in read_metrics(tmp_path / "run" / "metrics.jsonl"))
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -140,9 +194,10 @@ def test_what_is_no_plugin_is_one_line(module: str, name: str, words: str, capsy
     assert error.count("\n") == 1
 
 
-def test_two_rewards_are_refused(module: str) -> None:
+@pytest.mark.parametrize("other", ["Fails", "longest", "a_function"])
+def test_two_rewards_are_refused(module: str, other: str) -> None:
     with pytest.raises(PluginError, match="both a reward"):
-        load_plugins([f"{module}:composite", f"{module}:Fails"])
+        load_plugins([f"{module}:composite", f"{module}:{other}"])
 
 
 def test_what_one_builds_with_is_at_the_top_of_the_learner() -> None:

@@ -63,6 +63,15 @@ def test_a_configuration_is_the_same_in_any_format(ending: str, tmp_path: Path) 
     assert (config.optim.learning_rate, config.algorithm.name) == (0.002, "dapo")
 
 
+def test_yaml_has_the_numbers_and_words_of_toml(tmp_path: Path) -> None:
+    """`1e-6` is how learning rates are written, and `off` a value of a setting; in YAML 1.1 they are neither."""
+    path = tmp_path / "run.yaml"
+    path.write_text("optim: {learning_rate: 1e-6}\nlog: {wandb: off, tensorboard: true}\nrun: {updates: 3}\n")
+    config = load(path)
+    assert (config.optim.learning_rate, config.log.wandb) == (1e-6, "off")
+    assert (config.log.tensorboard, config.run.updates) == (True, 3)
+
+
 @pytest.mark.parametrize(("name", "text"), [("a.yaml", "- 1"), ("a.json", "[1]"), ("a.json", "{"), ("a.yaml", "a: [")])
 def test_a_file_that_is_no_configuration_is_one_line(name: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / name

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 Conversation = Sequence[Mapping[str, Any]]
 """Messages with `role` (`assistant` is the agent, `user` the other side) and `content`."""
@@ -74,6 +74,7 @@ class RewardFunction(ABC):
         return self.score(messages).reward
 
 
+@runtime_checkable
 class GroupReward(Protocol):
     """Scores the conversations of one group against each other; a number means nothing outside the group."""
 
