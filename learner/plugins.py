@@ -37,6 +37,18 @@ class Plugins:
     """Instead of a server."""
     callbacks: Callbacks = field(default_factory=Callbacks)
 
+    def fit(self, *, single_turn: bool) -> None:
+        """Nothing that was asked for is left out without a word.
+
+        Raises:
+            PluginError: single replies are judged by the server alone.
+        """
+        if single_turn and (self.reward or self.group_reward or self.environment):
+            raise PluginError(
+                "--plugin: a reward or an environment of your own plays conversations; with rollout.single_turn the "
+                "server judges each reply: set rollout.single_turn = false"
+            )
+
 
 NO_PLUGINS = Plugins()
 

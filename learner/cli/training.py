@@ -140,6 +140,7 @@ def _start(
     from learner.plugins import load_plugins
 
     loaded = load_plugins(plugins)
+    loaded.fit(single_turn=config.rollout.single_turn)
     if not dry_run:
         return train_in(config, folder, url, overwrite=overwrite, plugins=loaded)
     from learner.plan import plan

@@ -194,6 +194,14 @@ def test_what_is_no_plugin_is_one_line(module: str, name: str, words: str, capsy
     assert error.count("\n") == 1
 
 
+@pytest.mark.parametrize("name", ["composite", "longest", "Words"])
+def test_what_single_replies_would_ignore_is_refused(
+    module: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(tmp_path / "run", "--plugin", f"{module}:{name}", "--set", "rollout.single_turn=true") == 2
+    assert "set rollout.single_turn = false" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("other", ["Fails", "longest", "a_function"])
 def test_two_rewards_are_refused(module: str, other: str) -> None:
     with pytest.raises(PluginError, match="both a reward"):
