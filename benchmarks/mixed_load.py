@@ -1,11 +1,14 @@
 """Twenty minutes of everything with text that nobody has said before: does anything grow that should not?
 
-Usage: python -m benchmarks.mixed_load [--minutes 20] [--write]
+Usage: python -m benchmarks.mixed_load [--minutes 20] [--texts N] [--write]
 
 One server process with a metrics page. At any time there are four episodes in play, an evaluation, a batch of eight, a
 comparison, and a WebSocket that plays and is closed again; every text is new. Each half minute memory, file handles,
 threads, tasks of the event loop, what caches hold, and answers so far are noted. The first third is the warm-up, in
 which caches fill. After it the slope of a straight line through the notes is printed, per minute.
+
+With `--texts N` the same N lines and conversations are said over and over: caches are full of them after the warm-up,
+and whatever grows then is no cache.
 """
 
 from __future__ import annotations
@@ -44,12 +47,38 @@ Json = dict[str, Any]
 _numbers = count()
 
 
+class Texts:
+    """What is said: something new each time, or one of a number of texts that were said before."""
+
+    def __init__(self) -> None:
+        self.most: int | None = None
+        self._kept: dict[int, list[Json]] = {}
+
+    def pick(self, make: Callable[[], list[Json]], kind: int) -> list[Json]:
+        """Messages of a kind."""
+        if self.most is None:
+            return make()
+        key = 2 * (next(_numbers) % self.most) + kind
+        if key not in self._kept:
+            self._kept[key] = make()
+        return self._kept[key]
+
+
+texts = Texts()
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=20.0)
-    parser.add_argument("--write", action="store_true", help="also write benchmarks/results/mixed_load.md")
+    parser.add_argument("--texts", type=int, help="say this many texts over and over; default: new ones")
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help="also write benchmarks/results/mixed_load.md, or with --texts benchmarks/results/mixed_load_again.md",
+    )
     arguments = parser.parse_args()
+    texts.most = arguments.texts
     with tempfile.TemporaryDirectory() as name:
         keys = new_keys(Path(name) / "data", ("acme",))
         scenarios = one_collection(Path(name), WHERE["collection_slug"])
@@ -58,7 +87,7 @@ def main() -> None:
             text = asyncio.run(measure(server, keys["acme"], arguments.minutes)).text()
     print(text)
     if arguments.write:
-        write("mixed_load", f"{environment()}\n\n{text}")
+        write("mixed_load_again" if arguments.texts else "mixed_load", f"{environment()}\n\n{text}")
 
 
 async def measure(server: ServerProcess, key: str, minutes: float) -> Table:
@@ -91,7 +120,8 @@ async def measure(server: ServerProcess, key: str, minutes: float) -> Table:
 
 def table_of(notes: list[tuple[float, dict[str, float]]], minutes: float, answers: int) -> Table:
     """First and last note, and the slope after the warm-up."""
-    caption = f"{minutes:g} minutes of mixed load with fresh text, {answers} answers; the first third is the warm-up"
+    said = f"{texts.most} texts said again and again" if texts.most else "fresh text"
+    caption = f"{minutes:g} minutes of mixed load with {said}, {answers} answers; the first third is the warm-up"
     table = Table(caption, ["", "at the start", "after the warm-up", "at the end", "a minute, after the warm-up"])
     warm = [note for note in notes if note[0] >= minutes * WARM_UP]
     for name in notes[0][1]:
@@ -116,11 +146,20 @@ def threads_of(server: ServerProcess) -> float:
 
 
 def talk() -> list[Json]:
-    """A conversation of three exchanges that nobody has had."""
+    """A conversation of three exchanges."""
+    return texts.pick(new_talk, 0)
+
+
+def new_talk() -> list[Json]:
     return [{"role": "user" if i % 2 else "assistant", "content": fresh(160)} for i in range(6)]
 
 
 def line(text: str) -> list[Json]:
+    """A turn."""
+    return texts.pick(lambda: new_line(text), 1)
+
+
+def new_line(text: str) -> list[Json]:
     return [{"role": "user", "content": f"{text[:-1]}, {fresh(40)} {next(_numbers)}?"}]
 
 
