@@ -121,7 +121,9 @@ def lines_of(natural: NaturalAgents) -> list[str]:
 
 
 def cells(asked: Asked, by: int) -> list[str]:
-    """One row's figures, each divided."""
+    """One row's figures, each divided; a call that was not answered in time has no tokens."""
+    if asked.calls and not asked.read:
+        return [f"{asked.calls / by:.1f}", *["none answered"] * 3]
     return [f"{asked.calls / by:.1f}", *(f"{each / by:.0f}" for each in (asked.read, asked.cached, asked.written))]
 
 
