@@ -32,6 +32,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOG_LINES_SHOWN = 20
+NO_TESTS = 5
+"""The exit code of pytest where no test was selected."""
 OURS = ".made-by-labs"
 TEST_HELP = """usage: ./labs test [--all] [--models FOLDER] [pytest arguments]
 
@@ -206,7 +208,7 @@ def run_tests(python: Path, arguments: list[str]) -> int:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     # The tests start hundreds of processes: each would compile the program again.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    failed = []
+    failed, was_empty = [], False
     commands = test_commands(python, arguments)
     # Types take a minute of one core: they are looked at beside the other steps, and spoken of after them.
     aside = [command for command in commands if "mypy" in command]
@@ -215,7 +217,9 @@ def run_tests(python: Path, arguments: list[str]) -> int:
         for command in commands:
             if command not in aside:
                 announce(command)
-                if subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode != 0:
+                code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+                was_empty = was_empty or ("pytest" in command and code == NO_TESTS)
+                if code != 0:
                     failed.append(command)
         for command, process in started:
             announce(command)
@@ -224,6 +228,8 @@ def run_tests(python: Path, arguments: list[str]) -> int:
                 failed.append(command)
     for command in failed:
         announce(command, "FAILED: ")
+    if was_empty and "--all" not in arguments:
+        print("labs: no test was selected: those marked slow need --all", file=sys.stderr)
     return 1 if failed else 0
 
 

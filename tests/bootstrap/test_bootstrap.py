@@ -200,6 +200,21 @@ def test_every_step_runs_and_every_failure_is_named(
     assert [line.partition("step.py ")[2] for line in named] == failed
 
 
+@pytest.mark.parametrize(("arguments", "is_said"), [(["{folder}"], True), (["{folder}", "--all"], False)])
+def test_where_all_tests_are_slow_it_is_said(
+    arguments: list[str],
+    is_said: bool,
+    bootstrap: ModuleType,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = slow: slow\n")
+    (tmp_path / "test_slow.py").write_text("import pytest\n\n@pytest.mark.slow\ndef test_it():\n    pass\n")
+    given = [argument.format(folder=tmp_path) for argument in arguments]
+    assert bootstrap.run_tests(Path(sys.executable), given) == int(is_said)
+    assert ("those marked slow need --all" in capfd.readouterr().err) == is_said
+
+
 def test_ci_runs_the_slow_tests() -> None:
     assert "./labs test --all" in (ROOT / ".ci" / "run").read_text().splitlines()
 
