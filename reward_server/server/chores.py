@@ -108,7 +108,8 @@ async def purge_runs(store: Store, runs: Path) -> None:
 async def warm(library: Library, reader: Reader, matcher: Matcher, threads: FairThreads) -> None:
     """Encode the authored texts, scenario by scenario while nobody is served: the first turn shall be fast, too.
 
-    Backgrounds come last: there is three times as much of them, and scoring needs none of it.
+    Scenarios as their own files tell them come first, then their variants, which differ from them in a few texts.
+    Backgrounds come last of each: there is three times as much of them, and scoring needs none of it.
     Not with a lower priority: a thread that is left waiting for a core may hold what others need.
     """
     read, compare = getattr(reader, "prepare", None), getattr(matcher, "prepare", None)
@@ -129,14 +130,15 @@ def _steps(
     recall: Callable[[CompiledCase], None] | None,
 ) -> Iterator[Callable[[], None]]:
     """The steps of encoding, a little at a time."""
-    scenarios = [library.vault.open(*name) for name in library.vault.names()]
-    for scenario in scenarios:
-        if read is not None:
-            yield partial(read, scenario.case)
-        if compare is not None:
-            yield from (partial(compare, anchors) for anchors in _anchors(scenario))
-    if recall is not None:
-        yield from (partial(recall, scenario.case) for scenario in scenarios)
+    kin = [library.vault.variants(*name) for name in library.vault.names()]
+    for scenarios in ([own for own, *_ in kin], [variant for _, *others in kin for variant in others]):
+        for scenario in scenarios:
+            if read is not None:
+                yield partial(read, scenario.case)
+            if compare is not None:
+                yield from (partial(compare, anchors) for anchors in _anchors(scenario))
+        if recall is not None:
+            yield from (partial(recall, scenario.case) for scenario in scenarios)
 
 
 def _anchors(scenario: SealedScenario) -> Iterator[Sequence[str]]:
