@@ -44,7 +44,7 @@ def blocks(page: str, language: str) -> list[str]:
 def run_python(block: str, url: str, folder: Path) -> subprocess.CompletedProcess[str]:
     script = folder / "block.py"
     script.write_text(block.replace("//127.0.0.1:8321", url.removeprefix("http:")))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "LABS_URL": url}
     return subprocess.run(
         [sys.executable, str(script)],
         capture_output=True,
