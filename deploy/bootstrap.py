@@ -229,7 +229,10 @@ def run_tests(python: Path, arguments: list[str]) -> int:
     for command in failed:
         announce(command, "FAILED: ")
     if was_empty and "--all" not in arguments:
-        print("labs: no test was selected: those marked slow need --all, those of a real model --models FOLDER", file=sys.stderr)
+        print(
+            "labs: no test was selected: those marked slow need --all, those of a real model --models FOLDER",
+            file=sys.stderr,
+        )
     return 1 if failed else 0
 
 
