@@ -7,8 +7,8 @@ comparison, and a WebSocket that plays and is closed again; every text is new. E
 threads, tasks of the event loop, what caches hold, and answers so far are noted. The first third is the warm-up, in
 which caches fill. After it the slope of a straight line through the notes is printed, per minute.
 
-With `--texts N` the same N lines and conversations are said over and over: caches are full of them after the warm-up,
-and whatever grows then is no cache.
+With `--texts N` the same N lines and conversations are said over and over: nothing new is encoded after the warm-up,
+and only caches of what was played go on filling.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Tests of a real model run with `--models` alone, and alone.
+    """Tests of a real model run with `--models` only, and then no others run.
 
     A module whose tests are all slow is not imported where no slow test is wanted: its libraries take seconds.
     """
