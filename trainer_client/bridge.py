@@ -7,7 +7,9 @@ its proxies, certificates and hooks count here, too.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
+import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -44,22 +46,27 @@ def run_to_end(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def _in_a_thread(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    stopped = threading.Event()
     begun: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None]] = Future()
 
     async def watched() -> T:
         begun.set_result((asyncio.get_running_loop(), asyncio.current_task()))
+        if stopped.is_set():
+            raise asyncio.CancelledError
         return await main()
 
     with ThreadPoolExecutor(1, thread_name_prefix="labs-play") as pool:
-        done = pool.submit(contextvars.copy_context().run, asyncio.run, watched())
         try:
-            return done.result()
+            # Within the `try`: the thread may be far before the call that started it returns.
+            return pool.submit(contextvars.copy_context().run, asyncio.run, watched()).result()
         except BaseException:
-            if not done.done():
-                # Ctrl-C, or a notebook's "stop": what is going on tidies up after itself, then the thread ends.
+            # Ctrl-C, or a notebook's "stop": what is going on tidies up after itself, then the thread ends.
+            stopped.set()
+            if begun.done():
                 loop, task = begun.result()
-                if task is not None:
-                    loop.call_soon_threadsafe(task.cancel)
+                with contextlib.suppress(RuntimeError):  # The loop is closed: it had ended by itself.
+                    if task is not None:
+                        loop.call_soon_threadsafe(task.cancel)
             raise
 
 

@@ -9,8 +9,10 @@ import itertools
 import json
 import signal
 import threading
+import time
 import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx2
@@ -459,8 +461,20 @@ async def test_play_works_where_a_loop_runs_as_in_a_notebook(agent: Any) -> None
         assert play(client, agent, "c", "s", seeds=[1, 2]).mean_reward == 1.0
 
 
-def test_stopped_in_a_notebook_it_ends_its_episodes() -> None:
+class SlowToReturn(ThreadPoolExecutor):
+    """The thread it starts is far before `submit` returns."""
+
+    def submit(self, *args: Any, **kwargs: Any) -> Any:
+        future = super().submit(*args, **kwargs)
+        if threading.current_thread() is threading.main_thread():
+            time.sleep(20)
+        return future
+
+
+@pytest.mark.parametrize("pool", [ThreadPoolExecutor, SlowToReturn], ids=["at work", "while it starts"])
+def test_stopped_in_a_notebook_it_ends_its_episodes(pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     house, ended = House(), threading.Event()
+    monkeypatch.setattr("trainer_client.bridge.ThreadPoolExecutor", pool)
 
     def agent(messages: list[ChatMessage]) -> str:
         main = threading.main_thread().ident
