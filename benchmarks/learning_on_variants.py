@@ -20,7 +20,7 @@ import os
 import re
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,8 +44,6 @@ WHERE = ("clinical-intake", "chest-tightness-at-work")
 KINDS = ("grpo_kl", "gspo", "dapo", "rloo", "reinforce_pp")
 KIND_OF = {
     "specific": "good",
-    "double": "good",
-    "open": "good",
     "commit": "plan",
     "near_commit": "premature",
     "social": "chatter",
@@ -53,7 +51,8 @@ KIND_OF = {
     "foreign": "idle",
 }
 """The kind of line of a warm-up script, by the kind of a labelled turn."""
-OF_A_KIND, MOST_WORDS = 12, 16
+OF_A_KIND, OF_A_TARGET, MOST_WORDS = 12, 1, 16
+"""So many lines about nothing in particular, and about each fact, commitment or combination of them."""
 SHRUG = ("I couldn't say.", "Not that I know of.", "If you say so.")
 SAMPLES = 64
 SHARES = ("good questions", "verbatim", "unseen pairs")
@@ -61,15 +60,20 @@ _TURN = re.compile(r"^policy : (?P<said>.*?)   \[\d+\.\d\d\]$")
 
 
 def script_of(library: Library) -> dict[str, Any]:
-    """A warm-up script: short labelled turns of each kind, and what the base case answers."""
+    """A warm-up script: short labelled turns, spread over facts and commitments, and what the base case answers."""
     persona = library.vault.open(*WHERE).secrets.persona
     answers = {fact.id: list(fact.says) for fact in persona.facts}
     answers |= {denial.id: list(denial.says) for denial in persona.denials}
     by_kind: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    about: Counter[tuple[str, ...]] = Counter()
     for row in packaged_turns(COLLECTIONS, library):
         turn, kind = row.turn, KIND_OF.get(row.turn.kind, "")
         short = len(turn.turn.split()) <= MOST_WORDS and "\n" not in turn.turn
-        if row.key == WHERE and kind and short and not turn.line and len(by_kind[kind]) < OF_A_KIND:
+        if row.key != WHERE or not kind or not short or turn.line:
+            continue
+        target = (kind, *turn.asks, *turn.commits)
+        about[target] += 1
+        if about[target] <= (OF_A_TARGET if len(target) > 1 else OF_A_KIND):
             told = [line for name in turn.asks for line in answers.get(name, ())]
             by_kind[kind].append({"kind": kind, "agent": turn.turn, "persona": told or list(SHRUG)})
     styles = json.loads((ROOT / "learner/data/tired-and-dizzy.json").read_text())["styles"]
