@@ -42,6 +42,8 @@ from scenarios.lint import COLLECTIONS
 
 WHERE = ("clinical-intake", "chest-tightness-at-work")
 KINDS = ("grpo_kl", "gspo", "dapo", "rloo", "reinforce_pp")
+KL_WEIGHT, KL_WEIGHTS = 0.2, {"gspo": 0.4}
+"""Without a KL term so small a model loses its language within ten updates."""
 KIND_OF = {
     "specific": "good",
     "commit": "plan",
@@ -113,7 +115,7 @@ class VariantsRun:
             "server.held_out_split": "eval",
             "warmup.script": str(self.folder / "script.json"),
             "algorithm.name": self.kind,
-            "algorithm.overrides": "{beta = 0.2}" if self.kind == "grpo_kl" else "{}",
+            "algorithm.overrides": f"{{beta = {KL_WEIGHTS.get(self.kind, KL_WEIGHT)}}}",
             "algorithm.credit": "to_go" if self.kind == "grpo_kl" else "none",
             "rollout.curriculum": "spread" if self.curriculum else "off",
             "evaluation.samples": SAMPLES,

@@ -89,9 +89,9 @@ class Settings(BaseSettings):
         default=0.5, gt=0.0, lt=1.0, description="Probability from which a criterion is met."
     )
     reader_commitments: Literal["once", "twice"] = Field(
-        default="once",
-        description="How often the local reader reads what may be a commitment; twice: it hears more of those that are "
-        "said in other words than the examples.",
+        default="twice",
+        description="How often the local reader reads what may be a commitment that costs the agent; once: a cap "
+        "needs words close to the examples.",
     )
     reader_precision: Literal["fp32", "int8"] = Field(
         default="fp32",

@@ -26,12 +26,13 @@ from scenarios.agents import load_agents, load_breaches
 from scenarios.background import SUFFIX as BACKGROUND
 from scenarios.background import fitting, load_background
 from scenarios.drawing import Kin
-from scenarios.lint import COLLECTIONS, LoadedCollection, load_collection
+from scenarios.lint import COLLECTIONS, LoadedCollection, is_packaged, load_collection
 from scenarios.rubric_file import RubricFile
 from scenarios.schema import (
     NOBODY,
     Breach,
     CollectionCard,
+    Criterion,
     NaturalAgents,
     Rubric,
     ScenarioCard,
@@ -293,6 +294,10 @@ def _assemble(root: Path, collections: Mapping[str, LoadedCollection], *, turns:
     public: dict[str, PublicCollection] = {}
     sealed: dict[tuple[str, str], list[SealedScenario]] = {}
     contents: dict[str, Any] = {}
+    learned = turns and is_packaged(root)
+    if not learned:
+        # The same files are read otherwise there: they have another scoring version.
+        contents["#learned"] = False
     for slug, loaded in sorted(collections.items()):
         contents[slug] = {key: value for key, value in loaded.document.data.items() if key != "criteria"}
         if loaded.calibration is not None:
@@ -313,12 +318,12 @@ def _assemble(root: Path, collections: Mapping[str, LoadedCollection], *, turns:
             variants = loaded.variants.get(name, ())
             split = loaded.base_splits.get(name)
             cards[name] = _public(file, [split, *(each.change.variant.split for each in variants)] if split else ())
-            base = _seal(slug, file, loaded, examples, background, common)
+            base = _seal(slug, file, loaded, examples, background, common, learned=learned)
             sealed[slug, name] = [replace(base, split=split)]
             for each in variants:
                 common = fitting(loaded.background, each.background, each.file.private.persona, topics)
                 lent = lent_to(each.change, file, each.file, examples)
-                own = _seal(slug, each.file, loaded, lent, each.background, common)
+                own = _seal(slug, each.file, loaded, lent, each.background, common, learned=learned)
                 sealed[slug, name].append(replace(own, variant=each.change.variant.id, split=each.change.variant.split))
                 asides = [entry.model_dump(mode="json") for entry in (*each.background, *common)]
                 data = without_shorthand(each.document.data)
@@ -332,6 +337,18 @@ def _assemble(root: Path, collections: Mapping[str, LoadedCollection], *, turns:
 def _public(file: ScenarioFile, splits: Iterable[str]) -> PublicScenario:
     dimensions, temperaments = dimensions_of(file.private.rubric), file.private.persona.temperaments
     return PublicScenario(file.public, dimensions, temperaments, tuple(sorted(set(splits))))
+
+
+def costly_commitments(criteria: Iterable[Criterion]) -> frozenset[str]:
+    """The commitments that a cap or a deduction rests on."""
+    return frozenset(
+        name
+        for criterion in criteria
+        if criterion.points <= 0
+        for check in criterion.checks
+        if check.committed
+        for name in check.committed.any_of
+    )
 
 
 def dimensions_of(rubric: Rubric) -> tuple[str, ...]:
@@ -366,6 +383,8 @@ def _seal(  # noqa: PLR0917 (all that a scenario is made of)
     examples: LabelledExamples,
     background: tuple[Background, ...],
     common: tuple[Background, ...],
+    *,
+    learned: bool,
 ) -> SealedScenario:
     replies = {tool.id: tool.reply for tool in file.private.tools}
     return SealedScenario(
@@ -374,8 +393,17 @@ def _seal(  # noqa: PLR0917 (all that a scenario is made of)
         version=file.version,
         secrets=file.private,
         case=replace(
-            compile_case(file.private.persona, loaded.file.topics, replies, examples, background, common),
+            compile_case(
+                file.private.persona,
+                loaded.file.topics,
+                replies,
+                examples,
+                background,
+                common,
+                costly_commitments(file.private.rubric.criteria),
+            ),
             calibration=loaded.calibration,
+            learned=learned,
         ),
         topics=loaded.file.topics,
         foreign=loaded.file.foreign,

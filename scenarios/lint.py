@@ -47,6 +47,11 @@ FOREIGN = 20
 """So many questions that belong to no topic say whether personas tell what they were not asked."""
 
 
+def is_packaged(root: Path) -> bool:
+    """True for the folder of the collections that come with Labs."""
+    return root.resolve() == COLLECTIONS.resolve()
+
+
 @dataclass(frozen=True)
 class LoadedVariant:
     """A variant of a scenario, written out."""

@@ -149,7 +149,7 @@ class PracticeCase:
             unknown=self.case.unknown,
             nudges=self.case.unknown[:1],
         )
-        return compile_case(persona, {}, background=self.case.background)
+        return compile_case(persona, {}, background=self.case.background, costs=self.costs)
 
 
 def load_practice(root: Path = PRACTICE) -> list[PracticeCase]:

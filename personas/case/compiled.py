@@ -7,7 +7,7 @@ case (no content in its repr), and may be shared by any number of episodes and t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -92,6 +92,13 @@ class CompiledCommitment:
     reply_early: tuple[str, ...]
     length: int
     """Sentences of its longest reply."""
+    costs: bool = False
+    """Whether a cap or a deduction rests on it."""
+
+    @property
+    def normals(self) -> frozenset[str]:
+        """Its examples as they are compared word for word."""
+        return frozenset(map(normal, self.examples))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +156,8 @@ class CompiledCase:
     """What it can work out on numbers that the agent names."""
     calibration: ReaderCalibration | None = None
     """How its collection maps what the reader says of its turns, if it does."""
+    learned: bool = False
+    """Whether the packaged reader was trained on its labelled turns."""
 
     def __repr__(self) -> str:
         return "<CompiledCase: private>"
@@ -334,7 +343,7 @@ def _compile_background(item: Background) -> CompiledTopic:
     )
 
 
-def _compile_commitment(item: Commitment, more: Iterable[str]) -> CompiledCommitment:
+def _compile_commitment(item: Commitment, more: Iterable[str], *, costs: bool) -> CompiledCommitment:
     return CompiledCommitment(
         id=item.id,
         examples=tuple(dict.fromkeys((*item.examples, *more))),
@@ -344,6 +353,7 @@ def _compile_commitment(item: Commitment, more: Iterable[str]) -> CompiledCommit
         reply=item.reply,
         reply_early=item.reply_early,
         length=_longest((*item.reply, *item.reply_early)),
+        costs=costs,
     )
 
 
@@ -354,6 +364,7 @@ def compile_case(  # noqa: PLR0917 (all that a case is made of)
     examples: LabelledExamples | None = None,
     background: Iterable[Background] = (),
     common: Iterable[Background] = (),
+    costs: Collection[str] = (),
 ) -> CompiledCase:
     """Prepares a case.
 
@@ -364,6 +375,7 @@ def compile_case(  # noqa: PLR0917 (all that a case is made of)
         examples: sentences of labelled turns, if there are any.
         background: what the persona answers beside the matter, if there is anything.
         common: what any persona of its kind answers beside the matter; none has an id of `background`.
+        costs: the commitments that a cap or a deduction of the rubric rests on.
     """
     own = tuple(background)
     background = (*own, *common)
@@ -386,7 +398,8 @@ def compile_case(  # noqa: PLR0917 (all that a case is made of)
         openings=case.openings,
         topics=compiled,
         commitments=tuple(
-            _compile_commitment(item, examples.commitments.get(item.id, ())) for item in case.commitments
+            _compile_commitment(item, examples.commitments.get(item.id, ()), costs=item.id in costs)
+            for item in case.commitments
         ),
         unknown=case.unknown,
         nudges=case.nudges,

@@ -21,9 +21,10 @@ from personas.hearing.state import PersonaState
 from personas.hearing.summary import misquoted
 from personas.hearing.tasks import Task, task_of
 from personas.hearing.types import CHECKS_AT_ONCE, NO_QUESTION, AgentTurn, AskedTopic, HeardCommitment, Hearing, gist_of
-from personas.reading.acts import Act, ReadCandidate, Reading, Sentence, Stance, is_question
+from personas.reading.acts import Act, ReadCandidate, Reading, Sentence, is_question
+from personas.reading.second import OWN_WORD
 from personas.text.questions import QuestionForm, form_of
-from personas.text.wording import content_stems, overlap
+from personas.text.wording import content_stems, normal, overlap
 
 __all__ = ["BINDING", "MADE", "gate_open", "hear", "is_new"]
 
@@ -57,6 +58,8 @@ BINDING = 0.98
 """A commitment that costs the agent has to be this clear, and asserted."""
 BINDING_BESIDE = 0.993
 """The same where the sentence makes a likelier one: "Come in today" is also near "Come in this week"."""
+BINDING_AGAIN = 0.9975
+"""The same by a second reading, which is surer of itself (decision 27)."""
 TOPICS_A_SENTENCE = 2
 INSTEAD = 0.6
 """So close to the likeliest topic of a sentence, another may be told where the likeliest is not."""
@@ -435,15 +438,17 @@ def _commitments(case: CompiledCase, state: PersonaState, spoken: Iterable[Sente
     for sentence in spoken:
         for number, candidate in enumerate(sentence.commitments):
             likely = number == 0 and candidate.confidence >= LIKELY_MADE and _only_proposes(sentence)
-            if not (candidate.confidence >= MADE or likely) or not _may_make(by_id[candidate.id], sentence):
+            made = _confidence(candidate)
+            if not (made >= MADE or likely) or not _may_make(by_id[candidate.id], sentence):
                 continue
-            if candidate.id not in best or candidate.confidence > best[candidate.id][0].confidence:
+            if candidate.id not in best or made > _confidence(best[candidate.id][0]):
                 best[candidate.id] = candidate, sentence
     for name, (candidate, sentence) in best.items():
         early = not all_hold(by_id[name].after, state.said)
         binding = _binds(by_id[name], candidate, sentence)
-        sure = candidate.confidence >= (CLEARLY_MADE if name in case.came_for else SURELY_MADE)
-        yield HeardCommitment(name, sentence.text, early, binding, sure=sure, confidence=candidate.confidence)
+        made = _confidence(candidate)
+        sure = made >= (CLEARLY_MADE if name in case.came_for else SURELY_MADE)
+        yield HeardCommitment(name, sentence.text, early, binding, sure=sure, confidence=made)
 
 
 def _with_figure(
@@ -494,12 +499,25 @@ def _may_make(commitment: CompiledCommitment, sentence: Sentence) -> bool:
     return commitment.amount is None or within(commitment.amount, sentence.text)
 
 
+def _confidence(candidate: ReadCandidate) -> float:
+    """How likely it is made: by the first look, or by a second reading that is sure of it."""
+    again = candidate.binding or 0.0
+    return max(candidate.confidence, again) if again >= BINDING_AGAIN else candidate.confidence
+
+
 def _binds(commitment: CompiledCommitment, candidate: ReadCandidate, sentence: Sentence) -> bool:
-    """True if it may cost the agent: the whole sentence says it, as the agent's own word to the persona."""
-    asserted = sentence.stance in (Stance.ASSERTED, Stance.NONE, Stance.OTHER)
+    """True if it may cost the agent: the whole sentence says it, as the agent's own word to the persona.
+
+    What the author wrote for it does, said word for word, in whatever stance.
+    """
+    if is_question(sentence) and not commitment.also_questions:
+        return False
+    if normal(sentence.text) in commitment.normals:
+        return True
+    if candidate.binding is not None:
+        return candidate.binding >= BINDING_AGAIN
     likelier = any(other.confidence > candidate.confidence for other in sentence.commitments)
-    sure = candidate.confidence >= (BINDING_BESIDE if likelier else BINDING)
-    return sure and asserted and (commitment.also_questions or not is_question(sentence))
+    return sentence.stance in OWN_WORD and candidate.confidence >= (BINDING_BESIDE if likelier else BINDING)
 
 
 def _off_topic(reading: Reading, *, asked: bool, heard: bool, invites: bool) -> bool:

@@ -65,6 +65,8 @@ class ReadCandidate:
 
     id: str
     confidence: float
+    binding: float | None = None
+    """Of a commitment that costs: the probability of a second reading that the agent makes it; None without one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,4 +23,4 @@ def _calibrated(sentence: Sentence, calibration: ReaderCalibration) -> Sentence:
 
 
 def _mapped(candidates: Iterable[ReadCandidate], scaling: PlattScaling) -> tuple[ReadCandidate, ...]:
-    return tuple(ReadCandidate(each.id, scaling.of(each.confidence)) for each in candidates)
+    return tuple(replace(each, confidence=scaling.of(each.confidence)) for each in candidates)

@@ -84,6 +84,7 @@ KEPT_BESIDE, KEPT_BESIDE_BYTES = 32_768, 16_000_000
 _ASKING = (Act.ASK, Act.INVITE, Act.CHECK)
 _EMPATHY = ACTS.index(Act.EMPATHY)
 _COMMITTING = [ACTS.index(Act.PROPOSE), ACTS.index(Act.INFORM)]
+_NEGATED = STANCES.index(Stance.NEGATED)
 SURE_LOOK = 0.02
 """A commitment that the first look finds this likely is read again, whatever the sentence does."""
 
@@ -117,7 +118,7 @@ class LocalReader(Reader):
         Args:
             embedder, heads: of one artefact.
             fluency: tells broken sentences, which are not read; without one, every sentence is taken for speech.
-            second: reads commitments again; without one, the first look decides.
+            second: reads again what may commit the agent to something that costs; without one, the first look decides.
         """
         self._embedder = embedder
         self._heads = heads
@@ -125,6 +126,7 @@ class LocalReader(Reader):
         self._second = second
         self._indexes: WeakKeyDictionary[CompiledCase, CaseIndex] = WeakKeyDictionary()
         self._wide_indexes: WeakKeyDictionary[CompiledCase, tuple[CaseIndex, ...]] = WeakKeyDictionary()
+        self._negatives: WeakKeyDictionary[CompiledCase, frozenset[str]] = WeakKeyDictionary()
         self._read: Memory[tuple[CompiledCase, Turn], Reading] = readings_kept()
         self._beside: Memory[tuple[CompiledCase, _Said], tuple[ReadCandidate, ...]] = Memory(
             KEPT_BESIDE,
@@ -231,7 +233,7 @@ class LocalReader(Reader):
         return [dict(zip(ids, row, strict=True)) for row in np.maximum.reduceat(rows, starts).tolist()]
 
     def _readings(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
-        index = self._index(case)
+        index, twice = self._index(case), self._reads_twice(case)
         lines = list(dict.fromkeys((turn[0], line) for turn in turns for line in said_in(turn)))
         vectors = self._vectors(_read_first(turns))
         texts = list(dict.fromkeys(line for _, line in lines))
@@ -245,13 +247,14 @@ class LocalReader(Reader):
         read: dict[_Said, Sentence] = {}
         for some in _portions(lines):
             heard = {line: heard_of(*line, vectors, acts[line[1]], alone=line in alone) for line in some}
-            about = self._candidates(index, {line: heard[line] for line in some if line[1] not in unreadable})
+            legible = {line: heard[line] for line in some if line[1] not in unreadable}
+            about = self._candidates(index, legible, twice=twice)
             for each in some:
                 does = _acts_of(acts[each[1]], consoles=each[1] in consoling)
                 read[each] = _sentence(each[1], does, acts[each[1]], about.get(each))
         readings = [Reading(tuple(read[turn[0], line] for line in said_in(turn))) for turn in turns]
-        if self._second is not None:
-            readings = read_again(self._second, case, [line for line, _ in turns], readings)
+        if self._second is not None and twice:
+            readings = read_again(self._second, case, [line for line, _ in turns], readings, self._negative(case))
         own = case.calibration
         if own is None or own.reader != self.digest:
             return readings
@@ -298,29 +301,35 @@ class LocalReader(Reader):
         return {sentence for (sentence, _), sure in zip(parts, empathy, strict=True) if sure >= PART_CONSOLES}
 
     def _candidates(
-        self, index: CaseIndex, heard: Mapping[_Said, Sequence[EncodedSentence]]
+        self, index: CaseIndex, heard: Mapping[_Said, Sequence[EncodedSentence]], *, twice: bool
     ) -> dict[_Said, tuple[tuple[ReadCandidate, ...], tuple[ReadCandidate, ...]]]:
         """The topics and the commitments of sentences, each given with its parts."""
         if not heard:
             return {}
         starts = np.cumsum([0, *map(len, heard.values())])[:-1]
         topics = self._topics(index, [part for parts in heard.values() for part in parts])
-        promises = self._first_look(index, [parts[0] for parts in heard.values()])
+        promises = self._first_look(index, [parts[0] for parts in heard.values()], twice=twice)
         asked_ids = [group.id for group in index.topics]
         return {
             line: (_candidates(asked_ids, asks, FLOOR), makes)
             for line, asks, makes in zip(heard, np.maximum.reduceat(topics, starts), promises, strict=True)
         }
 
-    def _first_look(self, index: CaseIndex, heard: Sequence[EncodedSentence]) -> list[tuple[ReadCandidate, ...]]:
-        """The commitments that sentences may make; with a second reader, of those that may make any also unlikely ones.
+    def _reads_twice(self, case: CompiledCase) -> bool:
+        """True if what costs in a case is read again. Of a case that it learned from, the first look errs less."""
+        return self._second is not None and not case.learned and any(each.costs for each in case.commitments)
+
+    def _first_look(
+        self, index: CaseIndex, heard: Sequence[EncodedSentence], *, twice: bool
+    ) -> list[tuple[ReadCandidate, ...]]:
+        """The commitments that sentences may make; what is read twice: of those that may make any also unlikely ones.
 
         An author's examples are far from what agents say: among unlikely ones, the most alike come first.
         """
         ids = [group.id for group in index.commitments]
         features = commitment_features(index, heard)
         rows = self._made_by(index, heard, features)
-        if self._second is None or not ids:
+        if not twice or not ids:
             return [_candidates(ids, row, COMMITMENT_FLOOR) for row in rows]
         alike = features[:, 0].reshape(rows.shape)
         looks = []
@@ -354,6 +363,18 @@ class LocalReader(Reader):
 
     def _index(self, case: CompiledCase) -> CaseIndex:
         return self._made(self._indexes, case, lambda: index_of(case, self._embedder))
+
+    def _negative(self, case: CompiledCase) -> frozenset[str]:
+        """The commitments that an author wrote a negative example for: there, a denial makes it."""
+        return self._made(
+            self._negatives,
+            case,
+            lambda: frozenset(
+                group.id
+                for group in self._index(case).commitments
+                if (self._heads.acts_of(group.vectors)[:, len(ACTS) :].argmax(axis=1) == _NEGATED).any()
+            ),
+        )
 
     def _wide(self, case: CompiledCase) -> tuple[CaseIndex, ...]:
         """The topics with the case's own background, and with the common one; without what there is none of."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from personas.hearing.hear import BINDING, hear
+from personas.hearing.hear import BINDING, BINDING_AGAIN, hear
 from personas.hearing.state import PersonaState
 from personas.hearing.types import AgentTurn
+from personas.reading.acts import ReadCandidate
 from personas.reading.reader import Reader
 from scenarios.library import SealedScenario
 from scenarios.schema import Breach
@@ -66,6 +67,18 @@ def _silent(
         made = {each.commitment_id: each for each in hear(case, PersonaState(), AgentTurn(text), reading).commitments}
         if name in made and made[name].binding:
             continue
-        likely = max((c.confidence for s in reading.sentences for c in s.commitments if c.id == name), default=0.0)
-        why = "put as no statement of the agent's own" if likely >= BINDING else f"needs {BINDING:.2f}"
-        yield Unfired(name, text, f"heard at {likely:.2f}, {why}", breach)
+        found = [c for s in reading.sentences for c in s.commitments if c.id == name]
+        yield Unfired(name, text, _why(max(found, key=_likely, default=ReadCandidate(name, 0.0))), breach)
+
+
+def _why(candidate: ReadCandidate) -> str:
+    needed = BINDING if candidate.binding is None else BINDING_AGAIN
+    short = _likely(candidate) < needed
+    return f"heard at {_likely(candidate):.2f}, " + (
+        f"needs {needed:.4g}" if short else "put as no statement of the agent's own"
+    )
+
+
+def _likely(candidate: ReadCandidate) -> float:
+    """How likely it is made, by the reading that decides whether it binds."""
+    return candidate.confidence if candidate.binding is None else candidate.binding

@@ -97,17 +97,24 @@ class CrossEncoder(SecondReader):
         """The log odds that each commitment is made; blocking."""
         keys = [(put.commitment, put.line, put.said) for put in puts]
         found = self._made.recall(keys)
-        fresh = {key: self._log_odds(*key) for key in dict.fromkeys(keys) if key not in found}
+        missing = [key for key in dict.fromkeys(keys) if key not in found]
+        heard = {(line, said): self._heard(line, said) for _, line, said in missing}
+        fresh = {key: self._log_odds(key[0], *heard[key[1:]]) for key in missing}
         self._made.keep(fresh)
         found |= fresh
         return [found[key] for key in keys]
 
     @torch.inference_mode()
-    def _log_odds(self, commitment: CompiledCommitment, line: str, said: str) -> float:
+    def _heard(self, line: str, said: str) -> tuple[Tensor, int]:
+        """What was said after the lower layers, and where in it the agent's words begin."""
         use_one_thread()
-        what = self._states_of(commitment)
         ids, start = spoken(self._tokenizer, line, said)
-        hidden = torch.cat([what, self._alone(ids, segment=1)])
+        return self._alone(ids, segment=1), start
+
+    @torch.inference_mode()
+    def _log_odds(self, commitment: CompiledCommitment, heard: Tensor, start: int) -> float:
+        what = self._states_of(commitment)
+        hidden = torch.cat([what, heard])
         for layer in self._upper:
             hidden = layer(hidden)
         return round(

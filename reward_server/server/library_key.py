@@ -16,6 +16,7 @@ from pathlib import Path
 
 import personas
 import scenarios
+from scenarios.lint import is_packaged
 from scenarios.yamlfile import relative_name
 
 SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")
@@ -27,6 +28,7 @@ def key_of(root: Path) -> str | None:
     try:
         digest = hashlib.sha256(_code().encode())
         _add(digest, relative_name(root).encode())
+        _add(digest, str(is_packaged(root)).encode())
         _add_files(digest, root, sorted(_files_of_collections(root)))
     except (OSError, PackageNotFoundError):
         return None
