@@ -15,7 +15,8 @@ from scenarios.library import Catalog, PublicCollection, PublicScenario
 from scenarios.own import owner_of
 from scenarios.spelling import meant
 
-FULL_SCORES_ONLY = frozenset({"score_breakdown", "capped_by"})
+CAPS = ("capped_by", "capped_by_a", "capped_by_b")
+FULL_SCORES_ONLY = frozenset({"score_breakdown", *CAPS})
 """Fields of answers for keys with full score access."""
 EVALUATORS_ONLY = frozenset({"persona_slug", "seed"})
 """What was drawn for an episode: for these and for operators. An agent that knew could tell what is said next."""
@@ -88,7 +89,7 @@ def scored_for_key(lab: Lab, body: Body) -> Body:
     if lab.full_scores:
         return body
     shown = {name: value for name, value in body.items() if name not in FULL_SCORES_ONLY}
-    if lab.key_id == DEVELOPMENT_LAB.key_id and body.get("capped_by"):
+    if lab.key_id == DEVELOPMENT_LAB.key_id:
         # Without keys, who asks is who runs the server, and wants to know why a reward stands still.
-        shown["capped_by"] = body["capped_by"]
+        shown |= {name: body[name] for name in CAPS if body.get(name)}
     return shown

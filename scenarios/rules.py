@@ -45,7 +45,7 @@ class NodeFinding:
 
 def in_file(document: Document, findings: Iterable[NodeFinding]) -> list[FileFinding]:
     """The findings with file and line, each once, in the order of the lines."""
-    placed = {document.finding(finding.loc, finding.message, finding.severity) for finding in findings}
+    placed = dict.fromkeys(document.finding(finding.loc, finding.message, finding.severity) for finding in findings)
     return sorted(placed, key=lambda finding: (finding.file, finding.line))
 
 

@@ -56,6 +56,8 @@ class FileFinding:
     line: int
     message: str
     severity: Severity = Severity.ERROR
+    loc: Loc = ()
+    """The place in the data of the file."""
 
     def __str__(self) -> str:
         said = self.message if self.severity is Severity.ERROR else f"{self.severity}: {self.message}"
@@ -102,7 +104,7 @@ class Document:
     def finding(self, loc: Loc, message: str, severity: Severity = Severity.ERROR) -> FileFinding:
         """A finding at the node `loc`."""
         document, at = self.origin(loc)
-        return FileFinding(document.file, document.line(at), message, severity)
+        return FileFinding(document.file, document.line(at), message, severity, at)
 
 
 def read_document(path: Path, name: str | None = None) -> Document:
@@ -234,6 +236,11 @@ def _scalar(event: Any) -> Any:
     return text
 
 
+def showable(loc: Loc) -> Loc:
+    """A location as a message may show it."""
+    return tuple(part if isinstance(part, int) or _SHOWABLE.fullmatch(part) else "(text)" for part in loc)
+
+
 def shown(key: str | int) -> str:
     """A key as a message may show it: a line of private text that became a key by accident is not shown."""
     return f"`{key}`" if _SHOWABLE.fullmatch(str(key)) else "(text)"
@@ -242,11 +249,8 @@ def shown(key: str | int) -> str:
 def dotted(loc: Loc) -> str:
     """A location as authors read it: `private.persona.facts[3].says`."""
     text = ""
-    for part in loc:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        else:
-            text += ("." if text else "") + (part if _SHOWABLE.fullmatch(part) else "(text)")
+    for part in showable(loc):
+        text += f"[{part}]" if isinstance(part, int) else ("." if text else "") + part
     return text
 
 

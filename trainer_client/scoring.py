@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from trainer_client.calls import Call, MessageLike, RewardConfigLike, checked, conversation, post, segment
 from trainer_client.methods import method
@@ -24,9 +25,9 @@ class ScoringCalls:
     @method
     def evaluate(
         self,
-        collection_slug: str | None,
-        scenario_slug: str | None,
-        messages: Sequence[MessageLike],
+        collection_slug: str | None = None,
+        scenario_slug: str | None = None,
+        messages: Sequence[MessageLike] = (),
         *,
         rubric: Mapping[str, object] | None = None,
         agent_role: Role = "assistant",
@@ -35,7 +36,7 @@ class ScoringCalls:
         normalization_windows: Sequence[str] | None = None,
         idempotency_key: str | None = None,
     ) -> Call[EvaluateResponse]:
-        """Score one finished conversation, by a scenario or by a rubric of your own (then the slugs are None)."""
+        """Score one finished conversation, by a scenario or by a rubric: `evaluate(messages=..., rubric=...)`."""
         request = checked(
             EvaluateRequest,
             collection_slug=collection_slug,
@@ -57,10 +58,10 @@ class ScoringCalls:
     @method
     def compare(
         self,
-        collection_slug: str | None,
-        scenario_slug: str | None,
-        messages_a: Sequence[MessageLike],
-        messages_b: Sequence[MessageLike],
+        collection_slug: str | None = None,
+        scenario_slug: str | None = None,
+        messages_a: Sequence[MessageLike] = (),
+        messages_b: Sequence[MessageLike] = (),
         *,
         rubric: Mapping[str, object] | None = None,
         agent_role: Role = "assistant",
@@ -83,9 +84,9 @@ class ScoringCalls:
     @method
     def rank(
         self,
-        collection_slug: str | None,
-        scenario_slug: str | None,
-        responses: Mapping[str, Sequence[MessageLike]],
+        collection_slug: str | None = None,
+        scenario_slug: str | None = None,
+        responses: Mapping[str, Sequence[MessageLike]] = MappingProxyType({}),
         *,
         rubric: Mapping[str, object] | None = None,
         agent_role: Role = "assistant",

@@ -140,16 +140,17 @@ def _reward_pool(name: str, task: ScoringTask) -> WorkerPool:
 
 def _say(console: Console, summary: Summary, out: Path) -> None:
     from reward_server.offline.output import is_file
-    from reward_server.offline.report import ALL_EQUAL
+    from reward_server.offline.report import ALL_EQUAL, UNDECIDED_TITLES
     from reward_server.scoring.total import NEEDS_A_MODEL
 
     mean = f", mean reward {summary.rewards / summary.scored:.3f}" if summary.scored else ""
     where = f", report in {out / 'report.md'}" if not is_file(out) else f": {out}" if summary.scored else ""
     lines = [f"{summary.scored} of {summary.scored + summary.failed} conversations scored{mean}{where}"]
     lines += [ALL_EQUAL] if summary.all_equal else []
-    if summary.undecided:
-        listed = ", ".join(f"{name} ({count})" for name, count in sorted(summary.undecided.items()))
-        lines.append(f"  not decided, so they count for nothing: {listed}. {NEEDS_A_MODEL}")
+    for field, title in {**UNDECIDED_TITLES, "capped_by": "Caps that lowered rewards"}.items():
+        listed = ", ".join(f"{name} ({count})" for name, count in sorted(summary.named[field].items()))
+        lines += [f"  {title[0].lower()}{title[1:]}: {listed}"] if listed else []
+    lines += [f"  {NEEDS_A_MODEL}"] if summary.named["undecided"] else []
     lines += [f"  not scored: {count} × {code}" for code, count in sorted(summary.errors.items())]
     lines += [f"    {error}" for error in summary.first_errors]
     lines += [

@@ -122,9 +122,15 @@ def check(
     given, root = root, _root(root)
     library, findings, alone = _to_check(root, names or [])
     console = wide_console(stderr=as_json)
-    with _examiner(library, root, seeds, probing) as (examiner, version, model):
-        exams = _run(examiner, library, console)
-        rubrics = _examined(examiner, _rubrics_of(library, root) + alone, model)
+    to_judge = _rubrics_of(library, root) + alone
+    exams: list[ScenarioExam] = []
+    rubrics: list[RubricExam] = []
+    if _played(library) or not to_judge:
+        with _examiner(library, root, seeds, probing) as (examiner, version, _):
+            exams = _run(examiner, library, console)
+    if to_judge:
+        with _examiner(library, root, seeds, probing, asks=True) as (examiner, version, model):
+            rubrics = _examined(examiner, to_judge, model)
     _settle_drafts([Path(name) for name in names or [] if name.endswith(".yaml")], rubrics[-len(alone) :])
     if as_json:
         report = {"scoring_version": version, "scenarios": [exam.to_json() for exam in exams]}
@@ -208,8 +214,8 @@ def _print_rubric(exam: RubricExam, console: Console) -> None:
     console.print(f"\n[bold]{escape(exam.name)}[/]", highlight=False)
     for line in exam.lines:
         console.print(f"  {line}", highlight=False, markup=False)
-    for failure in exam.failures:
-        console.print(f"  ✗ {failure}", highlight=False, markup=False)
+    for failure in (*exam.unscorable, *exam.failures):
+        console.print(f"  ✗ {failure}", highlight=False, markup=False, soft_wrap=True)
     for note in exam.notes:
         console.print(f"  · {note}", highlight=False, markup=False)
     console.print(f"  {'passed' if exam.passed else 'failed'}", highlight=False, markup=False)
@@ -241,11 +247,12 @@ def _lint(root: Path | None, names: Iterable[str]) -> tuple[Library, int]:
 
 @contextmanager
 def _examiner(
-    library: Library, root: Path | None, seeds: int, probing: int
+    library: Library, root: Path | None, seeds: int, probing: int, *, asks: bool = False
 ) -> Iterator[tuple[Examiner, str, LanguageModelCaller | None]]:
     """An examiner on the server's own matcher and scorer, and the scoring version.
 
-    Exams of rubrics alone ask the language model of the settings, too; played ones would ask it hundreds of times.
+    With `asks`, the language model of the settings is asked, too: for rubrics, as played exams would ask it hundreds of
+    times.
     """
     from reward_server.exam.build import examiner_of
     from reward_server.llm.build import language_model
@@ -253,16 +260,21 @@ def _examiner(
     from reward_server.settings import load_settings
 
     settings = load_settings()
-    model = None if library.vault.names() else language_model(settings)
+    model = language_model(settings) if asks else None
     with offline_engine(settings, library, model=model) as engine:
         examiner = examiner_of(library, engine, root, seeds=range(1, seeds + 1), probing_turns=probing)
         yield examiner, engine.scorer.scoring_version, model
 
 
+def _played(library: Library) -> list[SealedScenario]:
+    """Those with a persona."""
+    opened = (library.vault.open(*name) for name in library.vault.names())
+    return [each for each in opened if each.has_persona]
+
+
 def _run(examiner: Examiner, library: Library, console: Console) -> list[ScenarioExam]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    opened = (library.vault.open(*name) for name in library.vault.names())
-    sealed: list[SealedScenario] = [each for each in opened if each.has_persona]
+    sealed = _played(library)
     exams: list[ScenarioExam] = []
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("exam", total=len(sealed))

@@ -140,7 +140,8 @@ class EvaluationService:
     async def compare(self, lab: Lab, request: CompareRequest, key: str | None) -> Body:
         """Score two conversations of one scenario."""
         work = partial(self._compare, lab, request, await self._sides(lab, request))
-        return await self._idempotency.answer(lab, key, lambda: ("compare", request.model_dump()), work, outlives=False)
+        body = await self._idempotency.answer(lab, key, lambda: ("compare", request.model_dump()), work, outlives=False)
+        return for_key(lab, body)
 
     # --- one and many ---------------------------------------------------------------------------
 
@@ -316,7 +317,7 @@ class EvaluationService:
             verdicts_b=documents.verdicts(b),
             created_at=self._clock.now(),
         )
-        body = documents.comparison(row)
+        body = documents.comparison(row) | {"capped_by_a": list(a.capped_by), "capped_by_b": list(b.capped_by)}
         if sides[0].lent is not None:
             body["undecided"] = list(dict.fromkeys((*a.abstained, *b.abstained)))
         async with self._store.transaction() as unit:

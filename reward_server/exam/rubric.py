@@ -1,6 +1,7 @@
 """The exam of a rubric without a persona: do the author's logs come out in the order of their grades, above empty talk?
 
-What no judge here can decide is said; where it leaves too little of the rubric, nothing is compared.
+What no judge here can decide is said; where it leaves too little of the rubric, nothing is compared. If nothing at all
+could be scored, the rubric has not passed.
 """
 
 from __future__ import annotations
@@ -32,15 +33,18 @@ class RubricExam:
     notes: tuple[str, ...]
     is_proven: bool = False
     """Logs of differing grades were scored."""
+    unscorable: tuple[str, ...] = ()
+    """Why not one conversation has a reward, if no judge could give one: then nothing is known of the rubric."""
 
     @property
     def passed(self) -> bool:
-        """Whether nothing failed."""
-        return not self.failures
+        """Whether something was scored, and nothing failed."""
+        return not self.failures and not self.unscorable
 
     def to_json(self) -> dict[str, Any]:
         """As `check --json` prints it."""
-        return {"rubric": self.name, "passed": self.passed, "failures": [*self.failures], "notes": [*self.notes]}
+        failures = [*self.unscorable, *self.failures]
+        return {"rubric": self.name, "passed": self.passed, "failures": failures, "notes": [*self.notes]}
 
 
 async def examine_rubric(rubric: SealedScenario, logs: Sequence[Log], scorer: Scorer) -> RubricExam:
@@ -50,6 +54,9 @@ async def examine_rubric(rubric: SealedScenario, logs: Sequence[Log], scorer: Sc
     scored = await scorer.score(
         [_request(lent, scorer, talk) for talk in (*(log.messages for log in logs), *talks.values())]
     )
+    unscorable = _unscorable(scored)
+    if unscorable:
+        return RubricExam(lent.card.name, (), tuple(_unscored(scored)), (), unscorable=unscorable)
     for_logs, for_nothing = scored[: len(logs)], dict(zip(talks, scored[len(logs) :], strict=True))
     lines = [
         f"log of line {log.number}, grade {log.grade:g}: {_told(each)}"
@@ -105,6 +112,14 @@ def _paid_for_nothing(outcomes: dict[str, Scored | Unscored]) -> Iterator[str]:
 def _unscored(outcomes: Sequence[Scored | Unscored]) -> Iterator[str]:
     failed = {each.message for each in outcomes if isinstance(each, Unscored) and each.code != "judge_failed"}
     yield from sorted(failed)
+
+
+def _unscorable(outcomes: Sequence[Scored | Unscored]) -> tuple[str, ...]:
+    """The reasons why no judge gave a single reward; none if one did."""
+    if any(isinstance(each, Scored) for each in outcomes):
+        return ()
+    reasons = {each.message for each in outcomes if isinstance(each, Unscored) and each.code == "judge_failed"}
+    return tuple(f"nothing can be scored: {reason}" for reason in sorted(reasons))
 
 
 def _notes(logs: Sequence[Log], outcomes: Sequence[Scored | Unscored]) -> Iterator[str]:

@@ -65,7 +65,7 @@ def _schema() -> Any:
             pa.field("turns", pa.int64()),
             pa.field("reward", pa.float64()),
             pa.field("scores", pa.map_(pa.string(), pa.float64())),
-            pa.field("flags", pa.list_(pa.string())),
-            pa.field("undecided", pa.list_(pa.string())),
+            *(pa.field(name, pa.list_(pa.string())) for name in ("flags", "capped_by")),
+            *(pa.field(name, pa.list_(pa.string())) for name in ("undecided", "undecided_caps", "left_out")),
         ]
     )

@@ -13,6 +13,7 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from reward_server.offline.results import Result
+from reward_server.scoring.total import NEEDS_A_MODEL
 
 HISTOGRAM = "reward_histogram.png"
 DIMENSIONS = "dimensions.png"
@@ -21,6 +22,12 @@ ALL_EQUAL = (
     "own persona knows; conversations held with somebody else do not contain that, however good they are. Check the "
     "roles as well: if the agent's messages have the role `user`, set --agent-role user."
 )
+UNDECIDED_TITLES = {
+    "undecided": "Not decided, so they count for nothing",
+    "left_out": "Dimensions left out of the reward, as too little of them was decided",
+    "undecided_caps": "A cap could not be decided, so rewards may be too high",
+}
+"""What is counted of a rubric that came with the command, and how it is called."""
 FIRST_ERRORS = 10
 _QUANTILES = {"p10": 0.10, "p50": 0.50, "p90": 0.90}
 
@@ -39,7 +46,9 @@ def summarise(results: Iterable[Result], source: str, scoring_version: str) -> d
         "first_errors": [error_line(result) for result in failed[:FIRST_ERRORS]],
         "rewards": _figures([result["reward"] for result in scored]),
         "turns": _figures([result["turns"] for result in scored]),
-        "flags": dict(Counter(flag for result in scored for flag in result["flags"]).most_common()),
+        "flags": _named(scored, "flags"),
+        "capped_by": _named(scored, "capped_by"),
+        **{name: _named(scored, name) for name in UNDECIDED_TITLES},
         "dimensions": _by_dimension(scored),
         "scenarios": _by_scenario(scored),
     }
@@ -49,6 +58,11 @@ def summarise(results: Iterable[Result], source: str, scoring_version: str) -> d
     if pairs:
         summary["pairs"] = pairs
     return summary
+
+
+def _named(results: Iterable[Result], field: str) -> dict[str, int]:
+    """What the results name in a field, and in how many conversations; the most frequent first."""
+    return dict(Counter(name for result in results for name in result.get(field) or ()).most_common())
 
 
 def error_line(result: Result) -> str:
@@ -122,11 +136,20 @@ def _markdown(summary: Mapping[str, Any], plots: bool) -> str:
         rows = {"reward": summary["rewards"], "agent turns": summary["turns"], **summary["dimensions"]}
         lines += [*_table("figure", rows), "", f"![Rewards]({HISTOGRAM})", "", f"![Dimensions]({DIMENSIONS})", ""]
         lines += ["## Scenarios", "", *_table("scenario", summary["scenarios"]), ""]
-    for title, key in (("Not scored", "errors"), ("Gates that closed", "flags"), ("Pairs", "pairs")):
+    counts = {
+        "errors": "Not scored",
+        **UNDECIDED_TITLES,
+        "capped_by": "Caps that lowered the reward",
+        "flags": "Gates that closed",
+        "pairs": "Pairs",
+    }
+    for key, title in counts.items():
         if summary.get(key):
             lines += [f"## {title}", "", "| what | count |", "|---|---|"]
             lines += [f"| {name} | {count} |" for name, count in summary[key].items()]
             lines.append("")
+        if key == "undecided" and summary.get(key):
+            lines += [NEEDS_A_MODEL, ""]
         if key == "errors" and summary["first_errors"]:
             lines += ["The first of them:", "", *(f"- {error}" for error in summary["first_errors"]), ""]
     return "\n".join(lines)

@@ -129,13 +129,23 @@ class RowScoring:
                 "reward": outcome.reward,
                 "scores": dict(outcome.scores),
                 "flags": list(outcome.flags),
+                "capped_by": list(outcome.capped_by),
                 "scoring_version": outcome.scoring_version,
-                **({} if self._task.rubric is None else {"undecided": list(outcome.abstained)}),
+                **({} if self._task.rubric is None else _undecided(outcome)),
             }
         if outcome is None:
             return {**item.base, "status": "error", "code": item.code, "message": item.message}
         cause = {"cause": outcome.error.kind} if isinstance(outcome.error, JudgeFailed) else {}
         return {**item.base, "status": "error", "code": outcome.code, **cause, "message": outcome.message}
+
+
+def _undecided(outcome: Scored) -> Result:
+    """What of a rubric that came with the command nobody could decide, and what came of that."""
+    return {
+        "undecided": list(outcome.abstained),
+        "undecided_caps": list(outcome.undecided_caps),
+        "left_out": list(outcome.left_out),
+    }
 
 
 def own_id(data: Any) -> Result:

@@ -8,18 +8,21 @@ it and becomes it when all are done; if none could be scored, there is no output
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from reward_server.offline.output import check_out, is_file, write
-from reward_server.offline.report import error_line, summarise, why, write_report
+from reward_server.offline.report import UNDECIDED_TITLES, error_line, summarise, why, write_report
 from reward_server.offline.results import RESULTS, Result, ResultsFile
 from reward_server.offline.rows import InputRow
 from reward_server.offline.workers import ScoredRows, WorkerPool
 
 TOLD_ERRORS = 3
+TOLD_NAMES = (*UNDECIDED_TITLES, "capped_by")
+"""Fields of results that are summed up at the end of a run."""
 
 
 @dataclass
@@ -49,8 +52,8 @@ class Summary:
     """A line for each of the first few."""
     workers: dict[str, WorkerThroughput] = field(default_factory=dict)
     scoring_version: str = ""
-    undecided: dict[str, int] = field(default_factory=dict)
-    """Criteria of a rubric that came with the command, and in how many conversations nobody could decide them."""
+    named: dict[str, Counter[str]] = field(default_factory=lambda: {name: Counter() for name in TOLD_NAMES})
+    """By field of the results: what they name there, and in how many conversations."""
 
     def count(self, result: Result) -> None:
         """Count a result, of this run or of one before."""
@@ -59,8 +62,8 @@ class Summary:
             self.rewards += result["reward"]
             self.lowest, self.highest = min(self.lowest, result["reward"]), max(self.highest, result["reward"])
             self.scoring_version = result["scoring_version"]
-            for criterion in result.get("undecided") or ():
-                self.undecided[criterion] = self.undecided.get(criterion, 0) + 1
+            for name, counter in self.named.items():
+                counter.update(result.get(name) or ())
         else:
             self.failed += 1
             self.errors[why(result)] = self.errors.get(why(result), 0) + 1

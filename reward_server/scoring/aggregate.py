@@ -35,6 +35,8 @@ class Aggregate:
     """Share of the positive points in play that was decided."""
     uncertainty: float | None = None
     """Standard deviation of the reward before caps; None where no verdict has a spread."""
+    left_out: tuple[str, ...] = ()
+    """Dimensions of which too little was decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +79,27 @@ def aggregate(rubric: Rubric, verdicts: Mapping[str, Verdict], config: RewardCon
         uncertainty=_root_of_squares(
             [None if part.std is None else weight / total * part.std for part, weight in weighted]
         ),
+        left_out=_left_out(rubric, criteria, verdicts, parts),
     )
 
 
 def fired_caps(criteria: Sequence[Criterion], verdicts: Mapping[str, Verdict]) -> tuple[float, ...]:
     """The caps of the failure criteria that fired."""
     return tuple(c.cap for c in criteria if c.cap is not None and verdicts[c.id].status is VerdictStatus.MET)
+
+
+def undecided_caps(criteria: Sequence[Criterion], verdicts: Mapping[str, Verdict]) -> tuple[str, ...]:
+    """The failure criteria that nobody could decide: the reward may be higher than with them."""
+    return tuple(c.id for c in criteria if c.cap is not None and verdicts[c.id].status is VerdictStatus.ABSTAINED)
+
+
+def _left_out(
+    rubric: Rubric, criteria: Sequence[Criterion], verdicts: Mapping[str, Verdict], parts: Sequence[_Part]
+) -> tuple[str, ...]:
+    """The dimensions that are absent for want of verdicts, not for want of criteria whose family runs."""
+    undecided = {c.dimension for c in criteria if verdicts[c.id].status is VerdictStatus.ABSTAINED}
+    missing = undecided - {part.name for part in parts}
+    return tuple(dimension.name for dimension in rubric.dimensions if dimension.name in missing)
 
 
 def _dimension(

@@ -30,7 +30,7 @@ from reward_server.scoring.pending import PendingScore, StartedScoring
 from reward_server.scoring.request import Read, ScoreRequest
 from reward_server.scoring.requested import RequestedScenarios
 from reward_server.scoring.scored import Scored, Unscored
-from reward_server.scoring.total import total_of
+from reward_server.scoring.total import UNDECIDABLE_KIND, total_of
 from reward_server.scoring.versions import ScoringVersions
 from reward_server.transcripts.transcript import Transcript
 from scenarios.library import SealedScenario
@@ -139,7 +139,7 @@ class ScoreComputer:
         missing = missing_judge(composite, snapshot.judges)
         if missing:
             # The scenario's own was there at start: that it has gone since is no mistake of the caller's.
-            raise refused(missing, snapshot.judges) if config.composite else JudgeFailed()
+            raise refused(missing, snapshot.judges) if config.composite else JudgeFailed(kind=UNDECIDABLE_KIND)
         record, recited = NOT_REPLAYED, 0
         if self._is_replayed(request, snapshot.judges):
             record, recited = self.replayed(scenario, transcript)

@@ -18,7 +18,8 @@ from reward_server.errors import FieldProblem, InvalidRequest
 from reward_server.scoring.scorer import Scorer
 from scenarios.given import rubric_of_data
 from scenarios.library import SealedScenario
-from scenarios.yamlfile import ScenarioFileError
+from scenarios.rules import checks_of
+from scenarios.yamlfile import ScenarioFileError, showable
 
 KEPT = 128
 PLUGINS = "`plugin` is for the scenarios of whoever runs this server: use another check"
@@ -53,8 +54,9 @@ def _read(data: Mapping[str, Any]) -> SealedScenario:
     try:
         sealed = rubric_of_data(data)
     except ScenarioFileError as error:
-        problems = [FieldProblem(("rubric",), finding.message) for finding in error.findings]
+        problems = [FieldProblem(("rubric", *showable(finding.loc)), finding.message) for finding in error.findings]
         raise InvalidRequest(errors=problems) from None
-    if any(check.plugin for criterion in sealed.secrets.rubric.criteria for check in criterion.checks):
-        raise InvalidRequest(errors=[FieldProblem(("rubric",), PLUGINS)])
+    plugins = [loc for loc, check in checks_of(sealed.secrets.rubric, ("criteria",)) if check.plugin]
+    if plugins:
+        raise InvalidRequest(errors=[FieldProblem(("rubric", *loc, "plugin"), PLUGINS) for loc in plugins])
     return sealed

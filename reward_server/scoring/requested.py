@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from reward_server.errors import CollectionNotFound, ScenarioNotFound
+from reward_server.errors import CollectionNotFound, NotFound, ScenarioNotFound
 from reward_server.scoring.compose import RUBRIC_ALONE, ScoringComposite, composite_of
 from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.variant import heard_in
 from scenarios.library import Library, SealedScenario
+from scenarios.rubric_file import GIVEN
+
+RUBRIC_IS_GONE = (
+    "The rubric came with the request and was not stored: send a request with the same rubric, then this one again."
+)
 
 
 class RequestedScenarios:
@@ -16,10 +21,12 @@ class RequestedScenarios:
         self._library = library
 
     def open(self, collection: str, scenario: str) -> SealedScenario:
-        """The scenario of that name; `CollectionNotFound` or `ScenarioNotFound` where there is none."""
+        """The scenario of that name; `NotFound` where there is none, which says what is missing."""
         try:
             return self._library.vault.open(collection, scenario)
         except KeyError:
+            if collection == GIVEN:
+                raise NotFound(RUBRIC_IS_GONE) from None
             known = collection in self._library.catalog.collections
             raise (ScenarioNotFound if known else CollectionNotFound) from None
 

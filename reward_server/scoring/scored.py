@@ -42,6 +42,10 @@ class Scored:
     moments: Mapping[str, Moments]
     capped_by: tuple[str, ...] = ()
     """The kinds of caps that lowered the reward: `failure_criterion`, or names of gates."""
+    undecided_caps: tuple[str, ...] = ()
+    """Of those that abstained, the failure criteria: the reward may be too high."""
+    left_out: tuple[str, ...] = ()
+    """Dimensions that do not count, as too many of their points were undecided."""
     scoring_version: str = ""
     """Of the judges that made it, whatever is active by now."""
     uncertainty: float | None = None

@@ -25,7 +25,7 @@ from personas.case.temperament import Temperament
 from personas.reading.matcher import Matcher
 from personas.reading.reader import Reader
 from personas.replay.replayer import Record
-from reward_server.errors import CollectionNotFound, InvalidRewardConfig, ScenarioError, ScenarioNotFound
+from reward_server.errors import InvalidRewardConfig, NotFound, ScenarioError
 from reward_server.judges.panel import Panel
 from reward_server.scoring.compose import composite_of
 from reward_server.scoring.computing import ScoreComputer
@@ -105,7 +105,7 @@ class Scorer:
 
     def version_for(self, collection: str, scenario: str) -> str:
         """The version that rewards of this scenario rest on at this moment; of one that is gone, that of all others."""
-        with suppress(CollectionNotFound, ScenarioNotFound):
+        with suppress(NotFound):
             return self._versions.of(self._versions.snapshot(), self._scenarios.open(collection, scenario))
         return self.scoring_version
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from reward_server.errors import InvalidRewardConfig, JudgeFailed, LabsError
 from reward_server.judges.base import Outcome, Verdict, VerdictStatus
 from reward_server.judges.estimate import Estimate
-from reward_server.scoring.aggregate import Aggregate, aggregate, fired_caps
+from reward_server.scoring.aggregate import Aggregate, aggregate, fired_caps, undecided_caps
 from reward_server.scoring.compose import RUBRIC, PartValue, combine, lower_bound
 from reward_server.scoring.estimates import JudgeSnapshot, heard_as
 from reward_server.scoring.pending import PendingScore
@@ -15,7 +15,11 @@ from reward_server.scoring.scored import FAILURE_CRITERION, Scored, Unscored, mo
 from scenarios.rubric_file import GIVEN
 
 UNDECIDABLE = "No judge of this server can decide what these weights ask for."
-NEEDS_A_MODEL = "Such criteria need a language model or a decision model: docs/providers.md"
+UNDECIDABLE_KIND = "undecidable"
+"""How it is called that the judges which are set up cannot decide enough: none of them broke."""
+NEEDS_A_MODEL = (
+    "Such criteria need a language model (LABS_LLM_PROVIDER) or a decision model (LABS_DECISIONS): docs/providers.md"
+)
 UNCERTAINTY_UNKNOWN = "reward_config.risk_aversion: no judge that made this reward knows its uncertainty."
 
 
@@ -58,6 +62,8 @@ def total_of(
         gates=half.gates,
         capped_by=tuple(dict.fromkeys(kind for kind, cap in limits if cap < value)),
         abstained=tuple(v.criterion_id for v in ordered if v.status is VerdictStatus.ABSTAINED),
+        undecided_caps=undecided_caps(half.criteria, verdicts),
+        left_out=total.left_out,
         coverage=round(total.coverage, 4),
         moments=moments_of(rubric, verdicts),
         scoring_version=half.scoring_version,
@@ -95,7 +101,7 @@ def _rubric_total(half: PendingScore, verdicts: Mapping[str, Verdict]) -> Aggreg
         return Aggregate(0.0, {}, fired_caps(half.criteria, verdicts), 1.0)
     total = aggregate(half.case.scenario.secrets.rubric, verdicts, half.config)
     if total is None:
-        raise JudgeFailed(_undecidable(half, verdicts))
+        raise JudgeFailed(_undecidable(half, verdicts), kind=UNDECIDABLE_KIND)
     return total
 
 

@@ -16,6 +16,28 @@ from tests.rubrics.talks import LOGS, ORDER
 
 pytestmark = pytest.mark.slow
 
+ONLY_JUDGED = """\
+schema: labs.rubric/1
+name: Care
+situation: An agent of a bike shop answers customers.
+criteria:
+  - {id: owns_it, check: {judge: {question: "Does the agent take responsibility?"}}}
+"""
+PARTLY_JUDGED = """\
+schema: labs.rubric/1
+name: Care
+situation: An agent of a bike shop answers customers.
+dimensions:
+  - {name: D1_Asking, weight: 0.5}
+  - {name: D2_Care, weight: 0.5}
+criteria:
+  - {id: asks, dimension: D1_Asking, check: {regex: {pattern: '\\?'}}}
+  - {id: asks_at_all, dimension: D1_Asking, cap: 0.4, check: {regex: {pattern: '\\?'}}}
+  - {id: greets, dimension: D2_Care, check: {keyword: {any: [hello]}}}
+  - {id: owns_it, dimension: D2_Care, check: {judge: {question: "Does the agent take responsibility?"}}}
+  - {id: blames, dimension: D2_Care, cap: 0.3, check: {judge: {question: "Does the agent blame the customer?"}}}
+"""
+
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -91,3 +113,35 @@ def test_a_rubric_comes_before_what_rows_name(here: Path) -> None:
             "--out",
             "o.jsonl",
         )
+
+
+def test_a_rubric_that_no_judge_can_decide_does_not_pass(here: Path) -> None:
+    run(app, "new", "--rubric-only", "answers")
+    (here / "answers.yaml").write_text(ONLY_JUDGED)
+    result = CliRunner().invoke(app, ["check", "answers.yaml"])
+    assert result.exit_code == 1
+    assert "no reward" not in result.output
+    [reason] = [line for line in result.output.splitlines() if "nothing can be scored" in line]
+    assert "`owns_it`" in reason
+    assert "LABS_LLM_PROVIDER" in reason
+    assert result.output.rstrip().endswith("failed")
+
+
+def test_what_could_not_be_decided_is_said_with_what_came_of_it(here: Path) -> None:
+    (here / "rubric.yaml").write_text(PARTLY_JUDGED)
+    (here / "logs.jsonl").write_text(json.dumps({"messages": LOGS["good"]}) + "\n")
+    output = run(scoring(), "logs.jsonl", "--rubric", "rubric.yaml", "--out", "out")
+    report = (here / "out" / "report.md").read_text()
+    [result] = [json.loads(line) for line in (here / "out" / "results.jsonl").read_text().splitlines()]
+    assert (result["reward"], result["capped_by"]) == (0.4, ["failure_criterion"])
+    assert result["undecided"] == ["owns_it", "blames"]
+    for title, name in (
+        ("ot decided, so they count for nothing", "owns_it"),
+        ("imensions left out of the reward", "D2_Care"),
+        ("cap could not be decided, so rewards may be too high", "blames"),
+        ("aps that lowered", "failure_criterion"),
+    ):
+        assert any(title in line and f"{name} (1)" in line for line in output.splitlines()), title
+        assert f"| {name} | 1 |" in next(part for part in report.split("## ") if title in part), title
+    assert "LABS_DECISIONS" in output
+    assert "LABS_DECISIONS" in report

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from personas.reading.matcher import Matcher
 from reward_server.auth.scopes import Scope
-from tests.contract.house import WHERE, Client, House, Json, assert_error
+from scenarios.library import Library
+from tests.contract.house import WHERE, Client, House, Json, assert_error, running_house
 from tests.rubrics.talks import EMPTY, JUDGED, LOGS, ORDER, PROMISE, RUBRIC
 
 pytestmark = pytest.mark.one_house
@@ -28,6 +32,20 @@ async def test_a_cap_holds(labs: Client) -> None:
     result = await labs.ok("POST", "/evaluate", {"rubric": RUBRIC, "messages": PROMISE})
     assert result["reward"] == 0.3
     assert result["capped_by"] == ["failure_criterion"]
+    sides = {"response_a": {"messages": LOGS["good"]}, "response_b": {"messages": PROMISE}}
+    compared = await labs.ok("POST", "/compare", {"rubric": RUBRIC, **sides})
+    assert compared["capped_by_b"] == ["failure_criterion"]
+    assert "capped_by_a" not in compared
+
+
+async def test_caps_of_a_comparison_are_for_keys_with_full_scores(house: House) -> None:
+    sides = {"response_a": {"messages": PROMISE}, "response_b": {"messages": LOGS["good"]}}
+    for full in (False, True):
+        key = await house.key(scopes=[Scope.SCORE, Scope.AUTHOR], full_scores=full)
+        async with house.client(key) as scorer:
+            compared = await scorer.ok("POST", "/compare", {"rubric": RUBRIC, **sides})
+        caps = {name: compared.get(name) for name in ("capped_by_a", "capped_by_b")}
+        assert caps == ({"capped_by_a": ["failure_criterion"], "capped_by_b": []} if full else dict.fromkeys(caps))
 
 
 async def test_every_call_gives_the_same_reward(labs: Client) -> None:
@@ -76,6 +94,19 @@ async def test_a_stored_evaluation_can_be_read_and_holds_no_rubric(labs: Client)
     assert "keeps_them_safe" not in str(kept)
 
 
+async def test_after_a_restart_its_criteria_wait_for_the_rubric(data: Path, matcher: Matcher, library: Library) -> None:
+    body = {"rubric": RUBRIC, "messages": LOGS["good"]}
+    async with running_house(data, matcher, library) as house, house.client() as labs:
+        made = await labs.ok("POST", "/evaluate", body)
+    asked = f"/criterion-labels/criteria?conversation_id={made['evaluation_id']}"
+    async with running_house(data, matcher, library) as house, house.client() as labs:
+        response = await labs.call("GET", asked)
+        assert_error(response, 404, "not_found")
+        assert "the same rubric" in response.json()["message"]
+        await labs.ok("POST", "/evaluate", body)
+        assert len((await labs.ok("GET", asked))["data"]) == len(RUBRIC["criteria"])
+
+
 async def test_it_takes_the_scope_author(house: House) -> None:
     key = await house.key(scopes=[Scope.SCORE])
     async with house.client(key) as scorer:
@@ -105,6 +136,29 @@ async def test_what_is_wrong_with_a_rubric_is_said(labs: Client, change: Json, s
     response = await labs.call("POST", "/evaluate", {"rubric": {**base, **change}, "messages": LOGS["good"]})
     assert response.status_code == 400
     assert said in response.text
+
+
+async def test_each_mistake_in_a_rubric_has_its_place(labs: Client) -> None:
+    first, second, *others = RUBRIC["criteria"]
+    plugin = {"id": "a", "dimension": "D1_Finding", "check": {"plugin": {"name": "x"}}}
+    wrong = {
+        **RUBRIC,
+        "dimensions": [{"name": "D1_Finding", "weigth": 0.5}, RUBRIC["dimensions"][1]],
+        "criteria": [first, {**second, "pionts": 3}, *others],
+    }
+    response = await labs.call("POST", "/evaluate", {"rubric": wrong, "messages": LOGS["good"]})
+    problems = {tuple(each["loc"]): each["msg"] for each in response.json()["data"]["errors"]}
+    assert "did you mean `weight`?" in problems["rubric", "dimensions", 0, "weigth"]
+    assert "did you mean `points`?" in problems["rubric", "criteria", 1, "pionts"]
+
+    for criteria, place in (
+        ([first, first, *others], ["rubric", "criteria", 1, "id"]),
+        ([first, *others, plugin], ["rubric", "criteria", 1 + len(others), "check", "plugin"]),
+    ):
+        response = await labs.call(
+            "POST", "/evaluate", {"rubric": {**RUBRIC, "criteria": criteria}, "messages": PROMISE}
+        )
+        assert place in [each["loc"] for each in response.json()["data"]["errors"]]
 
 
 async def test_a_request_names_a_scenario_or_brings_a_rubric(labs: Client) -> None:

@@ -19,6 +19,7 @@ LABS_API = {
     "terminal_reason metadata created_at expires_at request_id",
     "POST /evaluate": "evaluation_id reward scores score_breakdown scoring_version normalized metadata request_id "
     "scenario_name evaluation_time_ms judge uncertainty",
+    "POST /compare": "comparison_id winner reward_a reward_b margin scores_a scores_b scoring_version request_id",
     "GET /evaluations/{id}": "evaluation_id reward scores score_breakdown scoring_version normalized metadata "
     "request_id",
     "GET /collections/{slug}/scenarios/{slug}": "slug name description dimensions max_turns tools request_id",
@@ -30,6 +31,7 @@ SCHEMAS = {
     "POST /episodes/{id}/turns": ("TurnResponse",),
     "GET /episodes/{id}": ("EpisodeResponse",),
     "POST /evaluate": ("EvaluateResponse", "EvaluationMetadata"),
+    "POST /compare": ("CompareResponse",),
     "GET /evaluations/{id}": ("StoredEvaluation",),
     "GET /collections/{slug}/scenarios/{slug}": ("ScenarioResponse",),
     "a tool": ("ToolDefinition",),

@@ -89,6 +89,14 @@ def test_a_dimension_that_lost_over_30_percent_of_its_points_is_absent(undecided
     assert found is not None
     assert found.reward == pytest.approx(0.8 if present else 0.75)
     assert ("D3_Manner" in found.dimensions) is present
+    assert found.left_out == (() if present else ("D3_Manner",))
+
+
+def test_a_dimension_whose_families_do_not_run_is_not_left_out() -> None:
+    found = total({"found_place": 1.0}, weights(discovery=1))
+    assert found is not None
+    assert "D3_Manner" not in found.dimensions
+    assert found.left_out == ()
 
 
 def test_a_failure_nobody_could_decide_neither_costs_nor_caps() -> None:

@@ -150,7 +150,17 @@ async def test_weights_nobody_here_can_judge_by_give_no_reward(threads: ThreadPo
     scorer = a_scorer(threads, scenario=a_scenario(criteria))
     (outcome,) = await scorer.score([a_request(*GOOD, config=weighted(discovery=1))])
     assert isinstance(outcome, Unscored)
-    assert outcome.code == "judge_failed"
+    assert isinstance(outcome.error, JudgeFailed)
+    assert (outcome.code, outcome.error.kind) == ("judge_failed", "undecidable")
+
+
+async def test_a_cap_that_nobody_can_decide_is_named(threads: ThreadPoolExecutor) -> None:
+    asked = {"judge": {"question": "?"}}
+    criteria = [{**c, "check": asked} if c["id"] == "rude" else c for c in CRITERIA]
+    for scorer, undecided in ((a_scorer(threads, scenario=a_scenario(criteria)), ("rude",)), (a_scorer(threads), ())):
+        (outcome,) = await scorer.score([a_request(*GOOD)])
+        assert isinstance(outcome, Scored)
+        assert outcome.undecided_caps == undecided
 
 
 # --- exactness -------------------------------------------------------------------------------------

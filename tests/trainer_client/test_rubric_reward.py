@@ -11,6 +11,7 @@ import pytest
 
 from tests.rubrics.talks import JUDGED, LOGS, OPENING, ORDER, RUBRIC
 from tests.trainer_client.live_server import LiveServer
+from trainer_client import BadRequest, LabsClient
 from trainer_client.errors import LabsError
 from trainer_client.integrations.rubric import rubric_reward
 
@@ -54,3 +55,17 @@ def test_what_has_no_reward_is_no_number(server: LiveServer) -> None:
         assert "asks_about_brake" in judge.failures[0]
         with pytest.raises(LabsError):
             judge(data_source="own", solution_str="What is it?", ground_truth="")
+
+
+def test_a_client_needs_no_scenario_beside_a_rubric(server: LiveServer) -> None:
+    with LabsClient(server.url) as client:
+        scored = client.evaluate(messages=LOGS["good"], rubric=RUBRIC)
+        assert scored.reward == client.evaluate(None, None, LOGS["good"], rubric=RUBRIC).reward
+        compared = client.compare(messages_a=LOGS["good"], messages_b=LOGS["poor"], rubric=RUBRIC)
+        assert (compared.winner, compared.reward_a) == ("a", scored.reward)
+        ranked = client.rank(responses={name: LOGS[name] for name in ("good", "poor")}, rubric=RUBRIC)
+        assert [each.rank for each in ranked.results] == [1, 2]
+        with pytest.raises(BadRequest, match="messages"):
+            client.evaluate(rubric=RUBRIC)
+        with pytest.raises(BadRequest, match="collection_slug"):
+            client.evaluate(messages=LOGS["good"])

@@ -170,6 +170,9 @@ class CompareResponse(ResponseModel):
     margin: Reward
     scores_a: dict[str, Reward] | None = None
     scores_b: dict[str, Reward] | None = None
+    capped_by_a: list[str] | None = None
+    """The kinds of caps that lowered the reward of a, and below of b: for whom an evaluation has `capped_by`."""
+    capped_by_b: list[str] | None = None
     scoring_version: str
     undecided: list[str] | None = None
     """As in the metadata of an evaluation."""
