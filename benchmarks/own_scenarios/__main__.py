@@ -41,15 +41,13 @@ def main(arguments: list[str] | None = None) -> None:
     if not LEAST <= given.labels <= most:
         parser.error(f"--labels: give a number from {LEAST} to {most}, not {given.labels}")
     torch.set_num_threads(1)
-    tables = [
-        understood([*own, practice_set()] if given.practice else own),
-        with_labels(local_reader(twice=True), own, given.labels),
-    ]
     command = f"`python -m benchmarks.own_scenarios --labels {given.labels}{' --practice' * given.practice} --write`"
-    text = "\n\n".join(["# Scenarios of one's own", f"{environment()} {command}", *(table.text() for table in tables)])
-    print(text)
+    first = understood([*own, practice_set()] if given.practice else own).text()
+    print(first, flush=True)
+    second = with_labels(local_reader(twice=True), own, given.labels).text()
+    print(f"\n{second}")
     if given.write:
-        write("own_scenarios", text)
+        write("own_scenarios", "\n\n".join(["# Scenarios of one's own", f"{environment()} {command}", first, second]))
 
 
 def understood(sets: Sequence[TurnSet]) -> Table:

@@ -24,8 +24,8 @@ class SetRead:
 
 def read(reader: LocalReader, given: TurnSet, rows: Sequence[ReaderRow]) -> SetRead:
     """Some turns of a set, each after its persona's opening if it names no line before it; blocking."""
-    for case in given.cases.values():
-        reader.prepare(case)
+    for key in dict.fromkeys(row.key for row in rows):
+        reader.prepare(given.cases[key])
     spent_s, found = 0.0, []
     for row in after_opening(given.cases, rows):
         case, begun_s = given.cases[row.key], time.thread_time()
