@@ -33,6 +33,7 @@ PAGES = sorted(str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROO
 COMMAND = re.compile(r"(?:python -m |`)(benchmarks\.[\w.]+)([^\n`#]*)")
 COUNTERPARTS = "head: all, counterparts"
 SHOWN_READERS = ("tokens alone", "+ tokens", "+ tf-idf", "cosine and tf-idf", "cross-encoder", "two towers")
+OWN_SCENARIOS = ("home-repair/stain-on-the-ceiling", "hr-desk/late-mornings")
 WORDS = {5: "five", 6: "six", 14: "fourteen", 19: "nineteen", 30: "thirty"}
 
 
@@ -425,6 +426,18 @@ def own_rewards() -> Iterator[str]:
     yield f"it has {residual}: a gain of {order(able, 'persona words and residual minus persona words')}"
 
 
+def own_scenarios() -> Iterator[str]:
+    def both(measure: str, times: str) -> str:
+        cells = row("own_scenarios", "Commitments read once", measure)
+        first, second = (point(cells[f"{name}, {times}"]) for name in OWN_SCENARIOS)
+        return f"{first} and {second}".replace("/", " of ")
+
+    understood = both("specific questions understood", "twice")
+    breaches, once = both("breaches that cost", "twice"), both("breaches that cost", "once")
+    yield f"{understood} specific questions; breaches that cost: {once} in one reading, {breaches} in two"
+    yield f"near misses that cost: {both('near misses that cost', 'twice')}; [own_scenarios]"
+
+
 def _low(cell: str) -> float:
     return float(re.findall(r"[\d.]+", cell)[1])
 
@@ -469,6 +482,7 @@ CLAIMS = {
     "shift": ("docs/quality.md", shift),
     "memory": ("docs/reward-models.md", peaks),
     "own rewards": ("docs/reward-models.md", own_rewards),
+    "own scenarios": ("docs/benchmarks.md", own_scenarios),
 }
 
 
