@@ -90,6 +90,10 @@ def _clauses(sentence: str, offsets: Sequence[Span]) -> Iterator[tuple[str, Span
             yield clause, (inside[0], inside[-1] + 1)
 
 
+States = Callable[[Sequence[Pass]], Sequence[Tensor]]
+"""The states of the tokens of each pass; the passes are sorted by length."""
+
+
 class PassEncoder:
     """Passes in, unit vectors of their texts out."""
 
@@ -97,8 +101,7 @@ class PassEncoder:
         self.design: Design = design
         self.tokenizer = checkpoint.tokenizer
         self.whole = MiniLmEncoder(*checkpoint, MOST_TOKENS)
-        states = {"full": self._full, "blocks": _Blocks(checkpoint)}
-        self._states: Callable[[Sequence[Pass]], Sequence[Tensor]] = states[design]
+        self._states: States = self._full if design == "full" else _Blocks(checkpoint)
 
     @torch.inference_mode()
     def vectors(self, passes: Sequence[Pass]) -> list[Tensor]:
@@ -113,8 +116,8 @@ class PassEncoder:
         return [found[number] for number in range(len(passes))]
 
     def _full(self, passes: Sequence[Pass]) -> Sequence[Tensor]:
-        hidden = self.whole.hidden([each.ids for each in passes])
-        return hidden.split([len(each.ids) for each in passes])
+        rows = [list(each.ids) for each in passes]
+        return torch.split(self.whole.hidden(rows), [len(row) for row in rows])
 
 
 class _Blocks:
