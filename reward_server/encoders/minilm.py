@@ -140,24 +140,32 @@ class MiniLmEncoder:
     @torch.inference_mode()
     def forward(self, rows: Sequence[Tokens]) -> Tensor:
         """The vectors of texts that are sorted by length."""
-        total = sum(map(len, rows))
-        filler = -total % (FEW_STEP if total <= FEW_ROWS else ROWS_STEP)
-        filled = [*rows, [0] * filler] if filler else rows
-        runs = [(length, len(list(run))) for length, run in groupby(map(len, filled))]
-        ids = torch.tensor([token for row in filled for token in row])
-        places = torch.tensor([place for row in filled for place in range(len(row))])
+        filled, runs = _filled(rows)
+        tones: list[Tensor] = []
+        for number, hidden in enumerate(self._states(filled, runs), 1):
+            if number in self._tone_layers:
+                tones.append(means_of(hidden, runs)[: len(rows)])
+        return torch.cat([F.normalize(means_of(hidden, runs)[: len(rows)], dim=1), *tones], dim=1)
+
+    @torch.inference_mode()
+    def hidden(self, rows: Sequence[Tokens]) -> Tensor:
+        """The states of the last layer, a row a token, of texts that are sorted by length."""
+        *_, last = self._states(*_filled(rows))
+        return last[: sum(map(len, rows))]
+
+    def _states(self, rows: Sequence[Tokens], runs: Sequence[tuple[int, int]]) -> Iterator[Tensor]:
+        """The states of all tokens after each layer."""
+        ids = torch.tensor([token for row in rows for token in row])
+        places = torch.tensor([place for row in rows for place in range(len(row))])
         embedded = self._words[ids].add_(self._positions[places]).add_(self._segment)
         hidden = _norm(embedded, self._embedding_norm)
         by = self._by
-        tones: list[Tensor] = []
-        for number, layer in enumerate(self._layers, 1):
+        for layer in self._layers:
             mixed = _attention(by.plain(hidden, layer.qkv), runs)
             hidden = _norm(by.added(mixed, layer.attended, hidden), layer.attention_norm)
             widened = by.gelu(hidden, layer.wide)
             hidden = _norm(by.added(widened, layer.narrow, hidden), layer.output_norm)
-            if number in self._tone_layers:
-                tones.append(means_of(hidden, runs)[: len(rows)])
-        return torch.cat([F.normalize(means_of(hidden, runs)[: len(rows)], dim=1), *tones], dim=1)
+            yield hidden
 
     def _take_first(self, ways: Sequence[Products]) -> bool:
         use_one_thread()
@@ -274,6 +282,14 @@ def _packs(order: Sequence[int], rows: Sequence[Tokens], tokens: int) -> Iterato
         size += len(rows[index])
     if pack:
         yield pack
+
+
+def _filled(rows: Sequence[Tokens]) -> tuple[Sequence[Tokens], list[tuple[int, int]]]:
+    """Rows and a filler, and the runs of equal lengths among them, each with its number of texts."""
+    total = sum(map(len, rows))
+    filler = -total % (FEW_STEP if total <= FEW_ROWS else ROWS_STEP)
+    filled = [*rows, [0] * filler] if filler else rows
+    return filled, [(length, len(list(run))) for length, run in groupby(map(len, filled))]
 
 
 def _by_run(packed: Tensor, runs: Sequence[tuple[int, int]]) -> Iterator[Tensor]:

@@ -67,6 +67,14 @@ def test_inner_layers_follow_the_vector_that_personas_hear(checkpoint: EncoderCh
     assert all(not np.allclose(one, other) for one, other in zip(inner, [*inner[1:], alone], strict=True))
 
 
+def test_a_vector_is_the_mean_of_the_states_of_its_tokens(exact: MiniLmEncoder) -> None:
+    rows = sorted(exact.tokens([*_texts(5, 30), "no"]), key=len)
+    states = exact.hidden(rows).split([len(row) for row in rows])
+    means = torch.stack([each.mean(0) for each in states])
+    found = torch.nn.functional.normalize(means, dim=1)
+    np.testing.assert_allclose(found, exact.forward(rows)[:, :384], atol=1e-6)
+
+
 def test_bf16_and_fp32_differ(in_bf16: FastEncoder, exact: MiniLmEncoder) -> None:
     texts = _texts(4, 40)
     quick, slow = in_bf16.encode(texts), exact.encode(texts)

@@ -15,7 +15,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from personas.case.compiled import CompiledCase
-from personas.reading.embedder import Vectors
+from personas.reading.embedder import Embedder, Vectors
 from personas.reading.features import EncodedSentence, commitment_features, topic_features
 from personas.reading.heads import Network, act_probabilities, network_of
 from personas.reading.index import CaseIndex, TextGroup, index_of
@@ -108,9 +108,7 @@ def train(
             interrupted need not begin again.
     """
     cases = lesson.cases()
-    more = (*borrowed(lesson.library, lesson.rows, seed), *background_rows(cases))
-    practised = [ReaderRow(*case.key, turn) for case in lesson.practice for turn in case.turns] * PRACTICE_TIMES
-    rows = list(after_lines(cases, [*lesson.rows, *practised, *more], seed))
+    rows = rows_of(lesson, cases, seed)
     by_case: dict[tuple[str, str], list[ReaderRow]] = {}
     for row in rows:
         by_case.setdefault(row.key, []).append(row)
@@ -131,6 +129,13 @@ def train(
     return save({**fit_heads(trained, lesson.acts, cases, rows, seed), **layers_of(weights, LOWEST)})
 
 
+def rows_of(lesson: ReaderTrainingSet, cases: Mapping[tuple[str, str], CompiledCase], seed: int) -> list[ReaderRow]:
+    """All turns that a training reads in one pass: also practised ones, and those that its cases give."""
+    more = (*borrowed(lesson.library, lesson.rows, seed), *background_rows(cases))
+    practised = [ReaderRow(*case.key, turn) for case in lesson.practice for turn in case.turns] * PRACTICE_TIMES
+    return list(after_lines(cases, [*lesson.rows, *practised, *more], seed))
+
+
 def fit_heads(
     checkpoint: EncoderCheckpoint,
     labelled_acts: Sequence[ActRow],
@@ -145,18 +150,40 @@ def fit_heads(
     acts = fit_acts(spoken, [embedder.embed(bag.texts) for bag in spoken], seed=seed)
     head = network_of({name: tensor.numpy() for name, tensor in acts.items()}, "acts")
     _embed_turns(embedder, head, rows)
+    return {**acts, **fit_turn_heads(embedder, head, cases, rows, seed)}
+
+
+def fit_turn_heads(
+    embedder: Embedder,
+    head: Network,
+    cases: Mapping[tuple[str, str], CompiledCase],
+    rows: Sequence[ReaderRow],
+    seed: int,
+    *,
+    bags_of: type[TurnBags] | None = None,
+) -> dict[str, Tensor]:
+    """The tensors of the heads that compare turns with a case, given the head for acts.
+
+    Args:
+        embedder: of texts of turns and cases.
+        head: the one for acts.
+        cases: of the rows, by collection and scenario.
+        rows: labelled turns.
+        seed: decides samples and initial weights.
+        bags_of: how turns are made into bags; by default `TurnBags`.
+    """
+    bags_of = bags_of or TurnBags
     indexes = {key: index_of(cases[key], embedder) for key in {row.key for row in rows}}
-    bags = _Bags(embedder, head, indexes)
+    bags = bags_of(embedder, head, indexes)
     # An offer of the background may well be what somebody says who makes a commitment: it teaches nothing about that.
     labelled = [row for row in rows if row.turn.kind != BACKGROUND_KIND]
     heads = {
-        **acts,
         **_shifted(fit_bags(bags.topics(rows), "topic", epochs=TOPIC_EPOCHS, seed=seed), "topic", BACKGROUND_ODDS),
         **fit_bags(bags.promises(labelled), "commitment", epochs=COMMITMENT_EPOCHS, seed=seed),
     }
     wide = {key: index_of(cases[key], embedder, cases[key].own_background) for key in indexes}
     asides = _beside(rows, seed)
-    return heads | fit_bags(_Bags(embedder, head, wide).topics(asides), "background", epochs=TOPIC_EPOCHS, seed=seed)
+    return heads | fit_bags(bags_of(embedder, head, wide).topics(asides), "background", epochs=TOPIC_EPOCHS, seed=seed)
 
 
 def _embed_turns(embedder: EncoderMatcher, head: Network, rows: Sequence[ReaderRow]) -> None:
@@ -186,17 +213,17 @@ def _beside(rows: Sequence[ReaderRow], seed: int) -> list[ReaderRow]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Bags:
+class TurnBags:
     """Turns as bags of features, as the reader will see them but for the examples that they lent themselves."""
 
-    embedder: EncoderMatcher
+    embedder: Embedder
     head: Network
     indexes: Mapping[tuple[str, str], CaseIndex]
 
     def topics(self, rows: Sequence[ReaderRow]) -> list[Bag]:
         """The bags for what turns ask about."""
         bags = []
-        for row, parts in self._heard(rows):
+        for row, parts in self.heard(rows):
             index = self.indexes[row.key]
             asking = [topic_features(own, [part]) for own, heard in parts for part in heard]
             weight = OPEN_WEIGHT if row.turn.kind == "open" else 1.0
@@ -206,13 +233,13 @@ class _Bags:
     def promises(self, rows: Sequence[ReaderRow]) -> list[Bag]:
         """The bags for the commitments that turns make."""
         bags = []
-        for row, parts in self._heard(row for row in rows if self.indexes[row.key].commitments):
+        for row, parts in self.heard(row for row in rows if self.indexes[row.key].commitments):
             index = self.indexes[row.key]
             making = [commitment_features(own, heard[:1]) for own, heard in parts]
             bags.append(Bag(np.stack(making), _labels(index.commitments, row.turn.commits)))
         return bags
 
-    def _heard(
+    def heard(
         self, rows: Iterable[ReaderRow]
     ) -> Iterator[tuple[ReaderRow, list[tuple[CaseIndex, list[EncodedSentence]]]]]:
         """Per turn its sentences with their parts, each with an index that does not have it."""
