@@ -15,14 +15,14 @@ from typer.testing import CliRunner
 from personas.case.calibration import PlattScaling, ReaderCalibration
 from personas.reading.reader import LocalReader
 from reward_server.cli.main import app
-from reward_server.fitting.reader.dataset import BACKGROUND_KIND, ReaderRow
+from reward_server.fitting.reader.dataset import ReaderRow
 from reward_server.fitting.reader.evaluate import TurnPrediction
 from reward_server.fitting.reader.own import OwnFit, fit_own, gain_of, platt
 from reward_server.reader.build import local_reader
 from scenarios.calibration import CALIBRATION_FILE
 from scenarios.library import COLLECTIONS, load_library
 from scenarios.practice import PracticeCase, load_practice
-from scenarios.turns import LabelledTurn
+from scenarios.turns import BACKGROUND_KIND, LabelledTurn
 from scenarios.yamlfile import ScenarioFileError
 
 SCENARIO = "half-a-cup"
