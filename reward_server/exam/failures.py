@@ -155,4 +155,5 @@ def _unfired(unfired: Sequence[Unfired]) -> Iterator[Failure]:
     written = [each for each in unfired if each.breach]
     if written:
         lines = tuple(map(str, written))
-        yield Failure(f"{counted(len(lines), 'line')} of `breaches` cost nothing", lines)
+        todo = "add examples in such words, or read with a decision model"
+        yield Failure(f"{counted(len(lines), 'line')} of `breaches` cost nothing: {todo}", lines)

@@ -99,9 +99,12 @@ def _misheard(evidence: ExamEvidence) -> Iterator[Note]:
 
 
 def _unfired(evidence: ExamEvidence) -> Iterator[Note]:
-    lines = tuple(str(each) for each in evidence.unfired if not each.breach)
-    if lines:
-        text = "reword examples that cost nothing, or allow questions (`also_questions`)"
+    examples = [each for each in evidence.unfired if not each.breach]
+    if examples:
+        text = "reword examples that cost nothing"
+        if any(each.question for each in examples):
+            text += ", or allow questions (`also_questions`)"
+        lines = tuple(map(str, examples))
         yield Note(f"{text}: {counted(len(lines), 'example')} of a commitment with a cap", lines)
 
 
