@@ -297,6 +297,16 @@ def test_only_a_question_is_advised_to_be_allowed(sealed: SealedScenario) -> Non
     assert "or allow questions (`also_questions`): 2 examples" in note.text
 
 
+async def test_a_play_is_marked_with_its_tool_calls(
+    engine: OfflineEngine, library: Library, root: Path, sealed: SealedScenario
+) -> None:
+    said = {"role": "assistant", "content": "Noted.", "tool_calls": [{"name": "job_ticket", "input": {"value": "x"}}]}
+    messages = ({"role": "user", "content": sealed.case.openings[0]}, said)
+    one = Play("a", "plainspoken", 1, messages, True, (), (), {})
+    (mark,) = await examiner(engine, library, root).marker.mark(sealed, [one])
+    assert [(turn, use.valid, use.input) for turn, use in mark.calls] == [(1, False, {"value": "x"})]
+
+
 def test_a_tool_criterion_that_was_missed_names_the_call(sealed: SealedScenario) -> None:
     call = ToolUse("job_ticket", True, {"value": "new_brake"})
     mark = PlayScore(0.3, {}, {}, (), Record((), {}, {}, {}, None, 0.0), calls=((4, call),))  # type: ignore[arg-type]
