@@ -115,7 +115,7 @@ class VariantsRun:
             "server.held_out_split": "eval",
             "warmup.script": str(self.folder / "script.json"),
             "algorithm.name": self.kind,
-            "algorithm.overrides": f"{{beta = {KL_WEIGHTS.get(self.kind, KL_WEIGHT)}}}",
+            "algorithm.overrides": f'{{kl = "k3", beta = {KL_WEIGHTS.get(self.kind, KL_WEIGHT)}}}',
             "algorithm.credit": "to_go" if self.kind == "grpo_kl" else "none",
             "rollout.curriculum": "spread" if self.curriculum else "off",
             "evaluation.samples": SAMPLES,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from personas.case.schema import Condition, Fact, Tier
-from personas.reading.acts import Act, Stance
+from personas.reading.acts import Act, ReadCandidate, Stance
 from personas.text.sentences import sentences
 from tests.personas.cast import CASE, SCAN, Play, Script, asking, compiled, line
 
@@ -193,3 +195,20 @@ def test_sympathy_and_an_invitation_open_one_heart_at_a_time() -> None:
     more = line("Tell me about it.", Act.INVITE, asks={"quarrel": 0.3, "drinking": 0.2})
     told = Play(case=case, reader=Script(sorry, more)).say(f"{sorry.text} {more.text}").disclosed
     assert {"quarrel", "drinking"} & set(told) == {"quarrel"}
+
+
+@pytest.mark.parametrize(("again", "binds"), [(0.998, True), (0.99, False)])
+def test_a_second_reading_decides_what_binds_whatever_the_first_look_says(again: float, *, binds: bool) -> None:
+    promise = line("That's as good as done.", Act.INFORM, stance=Stance.ASSERTED)
+    promise = replace(promise, commitments=(ReadCandidate("scan", 0.3, again), ReadCandidate("stop_tablets", 0.4)))
+    heard = {each.commitment_id: each for each in Play(reader=Script(promise)).say(promise.text).hearing.commitments}
+    assert heard["scan"].binding is binds
+    assert heard["scan"].confidence == (again if binds else 0.3)
+
+
+def test_what_the_author_wrote_for_a_commitment_binds_in_any_stance_but_as_a_question() -> None:
+    example = CASE.commitments[0].examples[0]
+    for text, binds in ((example, True), (f"{example.rstrip('.')}?", False), (f"Mind you, {example}", False)):
+        said = line(text, Act.INFORM, stance=Stance.NEGATED, makes={CASE.commitments[0].id: 0.9})
+        (heard,) = Play(reader=Script(said)).say(text).hearing.commitments
+        assert heard.binding is binds

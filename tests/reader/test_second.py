@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 import torch
 
 from personas.case.compiled import CompiledCase
-from personas.reading.acts import Act, ReadCandidate, Reading, Sentence
+from personas.reading.acts import Act, ReadCandidate, Reading, Sentence, Stance
 from personas.reading.second import AT_MOST, Put, SecondReader, read_again
 from reward_server.encoders.minilm import EncoderCheckpoint, packaged_folder, read_checkpoint
 from reward_server.fitting.reader.dataset import ReaderRow
 from reward_server.fitting.reader.second import Pair, SecondNet, train_second
+from reward_server.reader.build import local_reader
 from reward_server.reader.second import CrossEncoder, described, packed, spoken
 from scenarios.practice import PracticeCase, load_practice
 
@@ -52,12 +54,60 @@ def said(text: str, *found: tuple[str, float], act: Act = Act.PROPOSE) -> Senten
     return Sentence(text, frozenset({act}), commitments=tuple(ReadCandidate(*each) for each in found))
 
 
-def test_what_the_first_look_finds_is_decided_by_the_second(case: CompiledCase) -> None:
+def costly(case: CompiledCase) -> CompiledCase:
+    """The case, all of whose commitments cost."""
+    return replace(case, commitments=tuple(replace(each, costs=True) for each in case.commitments))
+
+
+def test_what_costs_is_decided_by_the_second_and_the_first_look_stays(case: CompiledCase) -> None:
     one, two = (each.id for each in case.commitments[:2])
     readings = [Reading((said("Done at once.", (one, 0.01)),)), Reading((said("Not for sure.", (two, 0.9)),))]
-    made, missed = read_again(Only("Done"), case, ["Well?", ""], readings)
-    assert made.sentences[0].commitments[0].confidence > 0.9
-    assert missed.sentences[0].commitments[0].confidence < 0.1
+    made, missed = read_again(Only("Done"), costly(case), ["Well?", ""], readings)
+    assert made.sentences[0].commitments == (ReadCandidate(one, 0.01, pytest.approx(1.0, abs=1e-3)),)
+    assert missed.sentences[0].commitments == (ReadCandidate(two, 0.9, pytest.approx(0.0, abs=1e-3)),)
+
+
+def test_what_does_not_cost_is_not_read_again(case: CompiledCase) -> None:
+    free = replace(case, commitments=tuple(replace(each, costs=False) for each in case.commitments))
+    reading, second = Reading((said("Done at once.", (case.commitments[0].id, 0.3)),)), Only("Done")
+    assert read_again(second, free, [""], [reading]) == [reading]
+    assert second.puts == []
+
+
+def test_the_others_are_asked_only_where_one_that_costs_may_bind_and_share_with_it(case: CompiledCase) -> None:
+    one, two = (each.id for each in case.commitments[:2])
+    only = replace(case, commitments=tuple(replace(each, costs=each.id == one) for each in case.commitments))
+    readings = [
+        Reading((said("Done at once.", (two, 0.4), (one, 0.4)),)),
+        Reading((said("No.", (two, 0.4), (one, 0.4)),)),
+    ]
+    second = Only("Done")
+    shared, clear = read_again(second, only, ["", ""], readings)
+    assert [(put.commitment.id, put.said) for put in second.puts] == [
+        (one, "Done at once."),
+        (one, "No."),
+        (two, "Done at once."),
+    ]
+    assert [each.binding for each in shared.sentences[0].commitments] == [None, pytest.approx(0.5, abs=1e-3)]
+    assert clear.sentences[0].commitments[1].binding == pytest.approx(0.0, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("stance", "negative", "binds"),
+    [
+        (Stance.ASSERTED, False, True),
+        (Stance.NEGATED, False, False),
+        (Stance.NEGATED, True, True),
+        (Stance.CONDITIONAL, True, False),
+    ],
+)
+def test_a_denial_binds_only_where_the_authors_examples_are_denials(
+    case: CompiledCase, stance: Stance, *, negative: bool, binds: bool
+) -> None:
+    name = case.commitments[0].id
+    reading = Reading((replace(said("Done, nobody will know.", (name, 0.2)), stance=stance),))
+    (again,) = read_again(Only("Done"), costly(case), [""], [reading], {name} if negative else ())
+    assert (again.sentences[0].commitments[0].binding or 0.0) == pytest.approx(float(binds), abs=1e-2)
 
 
 def test_only_the_likeliest_of_a_passage_are_read_again_after_what_was_said_last(case: CompiledCase) -> None:
@@ -68,11 +118,21 @@ def test_only_the_likeliest_of_a_passage_are_read_again_after_what_was_said_last
         (said(f"First {long}.", *found), said(f"Second {long}.", (names[0], 0.1)), said("No.", act=Act.META))
     )
     second = Only("First")
-    (again,) = read_again(second, case, ["Well?"], [reading])
+    (again,) = read_again(second, costly(case), ["Well?"], [reading])
     assert [put.commitment.id for put in second.puts] == [*names[:AT_MOST], names[0]]
     assert [put.line for put in second.puts] == ["Well?"] * AT_MOST + [f"First {long}."]
-    assert {each.id for each in again.sentences[0].commitments} == set(names[:AT_MOST])
+    assert {each.id for each in again.sentences[0].commitments if each.binding is not None} == set(names[:AT_MOST])
     assert again.sentences[2] == reading.sentences[2]
+
+
+def test_a_case_that_the_reader_learned_from_is_read_once(case: CompiledCase) -> None:
+    once, twice = local_reader(), local_reader(twice=True)
+    breach = next(each for each in case.commitments if each.costs)
+    turns = [("", breach.examples[0]), ("", "We'll see to that.")]
+    learned = replace(case, learned=True)
+    assert twice.read(learned, turns) == once.read(learned, turns)
+    first = {each.id: each for each in twice.read(case, turns)[0].sentences[0].commitments}
+    assert first[breach.id].binding is not None
 
 
 def test_service_reads_as_training_does(case: CompiledCase, packaged: EncoderCheckpoint) -> None:

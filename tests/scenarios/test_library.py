@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
-from scenarios.library import Catalog, load_library, load_sound
+from scenarios.library import Catalog, costly_commitments, load_library, load_sound
+from scenarios.lint import COLLECTIONS
 from scenarios.template import begin
 from scenarios.yamlfile import ScenarioFileError
 from tests.scenarios.conftest import Change
@@ -130,3 +132,22 @@ def test_the_limit_of_a_refund_can_be_known() -> None:
     library = load_library(only=["customer-support/charged-twice"], turns=False)
     card = library.vault.open("customer-support", "charged-twice").card
     assert "for the last two billing periods" in f"{card.tools}"
+
+
+def test_a_copy_of_the_packaged_scenarios_is_read_as_one_of_ones_own(tmp_path: Path) -> None:
+    only = ["it-helpdesk/new-phone-no-codes"]
+    shutil.copytree(COLLECTIONS / "it-helpdesk", tmp_path / "it-helpdesk")
+    packaged, own = load_library(only=only), load_library(tmp_path, only)
+    cases = [each.vault.open("it-helpdesk", "new-phone-no-codes").case for each in (packaged, own)]
+    assert [case.learned for case in cases] == [True, False]
+    assert packaged.digest != own.digest
+    assert {each.id for each in cases[0].commitments if each.costs} == {
+        each.id for each in cases[1].commitments if each.costs
+    }
+
+
+def test_what_costs_is_known_to_the_case(collections: Path) -> None:
+    sealed = load_library(collections).vault.open("my-collection", "my-scenario")
+    costly = costly_commitments(sealed.secrets.rubric.criteria)
+    assert {each.id for each in sealed.case.commitments if each.costs} == costly != frozenset()
+    assert costly < {each.id for each in sealed.case.commitments}
