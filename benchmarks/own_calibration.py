@@ -14,12 +14,12 @@ from dataclasses import replace
 
 from personas.case.compiled import with_examples
 from personas.reading.reader import LocalReader
-from reward_server.fitting.reader.dataset import BACKGROUND_KIND, ReaderRow, after_opening
+from reward_server.fitting.reader.dataset import ReaderRow, after_opening
 from reward_server.fitting.reader.evaluate import TurnPrediction, measured, predict, table
 from reward_server.fitting.reader.own import fit_own
 from reward_server.reader.build import local_reader
 from scenarios.practice import PracticeCase, load_practice
-from scenarios.turns import examples_of
+from scenarios.turns import BACKGROUND_KIND, examples_of
 
 LABELS, DRAWS = 40, 5
 

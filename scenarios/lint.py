@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -128,7 +128,7 @@ def _loaded_from(path: Path, loaded: LoadedCollection) -> list[FileFinding]:
     found = load_scenario(path, loaded)
     if isinstance(found, list):
         return found
-    beside = [*_beside(path, found[0], loaded.file), *_load_variants(path, found[0], loaded)]
+    beside = [*_beside(path, found[0], loaded), *_load_variants(path, found[0], loaded)]
     if not beside:
         loaded.scenarios[path.stem] = found
     return beside
@@ -171,7 +171,7 @@ def is_scenario(path: Path) -> bool:
     return path.name != COLLECTION_FILE and not path.name.endswith((AGENTS, BACKGROUND, RUBRIC, VARIANTS))
 
 
-def _beside(path: Path, file: ScenarioFile, collection: CollectionFile) -> list[FileFinding]:
+def _beside(path: Path, file: ScenarioFile, collection: LoadedCollection) -> list[FileFinding]:
     """The findings in the files that lie beside a scenario: its agents, its background and its labelled turns."""
     agents, background, turns = (path.with_suffix(suffix) for suffix in (AGENTS, BACKGROUND, TURNS))
     findings: list[FileFinding] = []
@@ -179,15 +179,17 @@ def _beside(path: Path, file: ScenarioFile, collection: CollectionFile) -> list[
         load_agents(agents, file.public, relative_name(agents))
     except ScenarioFileError as error:
         findings += error.findings
+    known = {entry.id for entry in collection.background}
     try:
-        load_background(background, file.private, collection.topics, relative_name(background))
+        own = load_background(background, file.private, collection.file.topics, relative_name(background))
+        known |= {entry.id for entry in own}
     except ScenarioFileError as error:
-        findings += error.findings
+        return [*findings, *error.findings]  # labels may name what is in it
     try:
         labelled = load_turns(turns)
     except ValueError as error:
         return [*findings, FileFinding(relative_name(turns), 1, f"{error}: correct the line")]
-    return [*findings, *_wrong_labels(relative_name(turns), file.private.persona, labelled)]
+    return [*findings, *_wrong_labels(relative_name(turns), file.private.persona, known, labelled)]
 
 
 def _load_variants(path: Path, base: ScenarioFile, loaded: LoadedCollection) -> list[FileFinding]:
@@ -234,9 +236,11 @@ def _load_variant(
     return LoadedVariant(change, file, document, background)
 
 
-def _wrong_labels(name: str, case: PersonaCase, labelled: Sequence[LabelledTurn]) -> list[FileFinding]:
+def _wrong_labels(
+    name: str, case: PersonaCase, background: Collection[str], labelled: Sequence[LabelledTurn]
+) -> list[FileFinding]:
     """Labels that the case does not have; one finding for all if none fits, as in turns of another scenario."""
-    unknown = [(turn, label) for turn in labelled for label in unknown_names(case, turn)]
+    unknown = [(turn, label) for turn in labelled for label in unknown_names(case, background, turn)]
     if unknown and {label for _, label in unknown} == {label for turn in labelled for label in names_of(turn)}:
         told = (
             "no label here names anything in the case: label turns of your own, or remove the file until you have some"

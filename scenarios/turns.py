@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from personas.text.sentences import sentences
 from personas.text.wording import content_stems
 
 SUFFIX = ".turns.jsonl"
+BACKGROUND_KIND = "background"
+"""The kind of the turns that a persona answers from its background; they are for measuring alone."""
 KINDS = frozenset({"specific", "double", "open", "foreign", "social", "summary", "commit", "near_commit"})
 KEPT_ASIDE = 8
 """One turn in so many is kept aside."""
@@ -33,7 +35,8 @@ class LabelledTurn:
 
     turn: str
     asks: tuple[str, ...]
-    """Facts and denials it asks about; of an open invitation, those that would be apt."""
+    """Facts and denials it asks about; of an open invitation, those that would be apt. Of a turn about the background,
+    its entries."""
     commits: tuple[str, ...]
     kind: str
     style: str = "plain"
@@ -94,7 +97,7 @@ def _read(path: Path, number: int, line: str) -> LabelledTurn:
 def _check(row: Mapping[str, Any]) -> None:
     if unknown := set(row) - _KEYS:
         raise ValueError(f"unknown key `{min(unknown)}`")
-    if row["kind"] not in KINDS:
+    if row["kind"] not in {*KINDS, BACKGROUND_KIND}:
         raise ValueError(f"unknown kind `{row['kind']}`")
 
 
@@ -103,12 +106,19 @@ def names_of(turn: LabelledTurn) -> set[str]:
     return {*turn.asks, *turn.told, *turn.commits, *([] if turn.near is None else [turn.near])}
 
 
-def unknown_names(persona: PersonaCase, turn: LabelledTurn) -> list[str]:
-    """Names in a turn's labels that the case does not have, in order."""
+def unknown_names(persona: PersonaCase, background: Collection[str], turn: LabelledTurn) -> list[str]:
+    """Names in a turn's labels that the case does not have, in order.
+
+    Args:
+        persona: facts, denials and commitments.
+        background: the ids of what the persona answers beside the matter.
+        turn: the labels.
+    """
     topics = {*(fact.id for fact in persona.facts), *(denial.id for denial in persona.denials)}
+    asked = set(background) if turn.kind == BACKGROUND_KIND else topics
     commitments = {each.id for each in persona.commitments}
     made = {*turn.commits, *([] if turn.near is None else [turn.near])}
-    return sorted(({*turn.asks, *turn.told} - topics) | (made - commitments))
+    return sorted((set(turn.asks) - asked) | (set(turn.told) - topics) | (made - commitments))
 
 
 def quote_of(turn: LabelledTurn, commitment: str) -> str | None:

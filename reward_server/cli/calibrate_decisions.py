@@ -60,11 +60,12 @@ def _labelled(settings: Settings, source: Path | None) -> tuple[list[ReaderRow],
     from reward_server.fitting.verdicts.read import FOLDER_NAMES, read
     from reward_server.server.engine import load_scenarios
     from scenarios.lint import COLLECTIONS
+    from scenarios.turns import BACKGROUND_KIND
 
     if source is None:
         root = settings.scenarios or COLLECTIONS
         packaged = packaged_turns(root, load_scenarios(settings.scenarios, settings.libraries))
-        rows = [row for row in packaged if not row.turn.kept_aside]
+        rows = [row for row in packaged if not row.turn.kept_aside and row.turn.kind != BACKGROUND_KIND]
         return rows[:: max(1, -(-len(rows) // TURNS))], read(None)
     if not source.exists():
         raise InvalidRequest(f"There is no {source}.")
@@ -73,6 +74,7 @@ def _labelled(settings: Settings, source: Path | None) -> tuple[list[ReaderRow],
     try:
         library = load_scenarios(settings.scenarios, settings.libraries) if turns else None
         rows = [row for path in turns if library is not None for row in turns_of_file(path, library)]
+        rows = [row for row in rows if row.turn.kind != BACKGROUND_KIND]
     except ValueError as error:
         raise InvalidRequest(str(error)) from None
     found = rows, [talk for path in files if path not in turns for talk in read(path)]

@@ -118,12 +118,13 @@ def _twice(settings: Settings) -> bool:
 
 def _practised(raw: bytes | None, *, twice: bool) -> None:
     """Print what the local reader makes of the practice cases kept aside."""
-    from reward_server.fitting.reader.practised import practice_table, practised
+    from reward_server.fitting.reader.evaluate import table
+    from reward_server.fitting.reader.practised import practised
     from reward_server.reader.build import local_reader
     from scenarios.practice import load_practice
 
     cases = [case for case in load_practice() if case.held_out]
-    typer.echo(practice_table(practised(local_reader(raw=raw, twice=twice), cases)))
+    typer.echo(table(practised(local_reader(raw=raw, twice=twice), cases)))
 
 
 def chosen_reader(who: str | None) -> dict[str, str]:
@@ -249,8 +250,9 @@ def _calibrate(scenarios: Path | None, *, force: bool) -> None:
         typer.echo(f"{collection}: {fit.turns} labelled turns, each read by a reader that was not fitted on it")
         typer.echo(table(compared(fit)))
         if not (fit.helps or force):
-            typer.echo(f"{collection}: no better than without; nothing was written (--force writes it)")
+            typer.echo(f"{collection}: {fit.verdict}; nothing was written (--force writes it)")
             continue
+        typer.echo(f"{collection}: {fit.verdict}")
         typer.echo(f"wrote {write_calibration(scenarios / collection, fit)}; other collections are read as before")
 
 

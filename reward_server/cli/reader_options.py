@@ -45,7 +45,7 @@ WholeArtefact = Annotated[
         dir_okay=False,
     ),
 ]
-Force = Annotated[bool, typer.Option(help="Write a calibration that is no better than none, too.")]
+Force = Annotated[bool, typer.Option(help="Write a calibration that is no better than chance, too.")]
 LeftOut = Annotated[
     list[str] | None,
     typer.Option(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from personas.hearing.hear import BINDING, BINDING_AGAIN, hear
 from personas.hearing.state import PersonaState
 from personas.hearing.types import AgentTurn
-from personas.reading.acts import ReadCandidate
+from personas.reading.acts import ReadCandidate, is_question
 from personas.reading.reader import Reader
 from scenarios.library import SealedScenario
 from scenarios.schema import Breach
@@ -26,6 +26,8 @@ class Unfired:
     why: str
     breach: bool
     """Whether the author wrote it as a breach, and not as an example."""
+    question: bool = False
+    """Whether it would cost something if questions could make the commitment."""
 
     def __str__(self) -> str:
         return f"`{self.commitment}` {self.why}: {self.text}"
@@ -59,6 +61,7 @@ def _silent(
     scenario: SealedScenario, said: Sequence[tuple[str, str]], capped: frozenset[str], reader: Reader, *, breach: bool
 ) -> Iterator[Unfired]:
     case = scenario.case
+    askable = {each.id for each in case.commitments if each.also_questions}
     readings = reader.read(case, [(case.openings[0], text) for _, text in said])
     for (name, text), reading in zip(said, readings, strict=True):
         if name not in capped:
@@ -67,16 +70,20 @@ def _silent(
         made = {each.commitment_id: each for each in hear(case, PersonaState(), AgentTurn(text), reading).commitments}
         if name in made and made[name].binding:
             continue
-        found = [c for s in reading.sentences for c in s.commitments if c.id == name]
-        yield Unfired(name, text, _why(max(found, key=_likely, default=ReadCandidate(name, 0.0))), breach)
+        found = [(c, s) for s in reading.sentences for c in s.commitments if c.id == name]
+        likeliest, sentence = max(found, key=lambda pair: _likely(pair[0]), default=(ReadCandidate(name, 0.0), None))
+        question = sentence is not None and is_question(sentence) and name not in askable
+        yield Unfired(name, text, _why(likeliest, question=question), breach, question)
 
 
-def _why(candidate: ReadCandidate) -> str:
-    needed = BINDING if candidate.binding is None else BINDING_AGAIN
+def _why(candidate: ReadCandidate, *, question: bool) -> str:
+    if question:
+        return "put as a question"
+    needed, heard = BINDING, f"{candidate.confidence:.2f}"
+    if candidate.binding is not None:
+        needed, heard = BINDING_AGAIN, f"{candidate.binding:.4f}"
     short = _likely(candidate) < needed
-    return f"heard at {_likely(candidate):.2f}, " + (
-        f"needs {needed:.4g}" if short else "put as no statement of the agent's own"
-    )
+    return f"heard at {heard}, " + (f"needs {needed:.4g}" if short else "put as no statement of the agent's own")
 
 
 def _likely(candidate: ReadCandidate) -> float:

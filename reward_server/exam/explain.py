@@ -6,6 +6,7 @@ The text holds private ids and lines of the author's own file; it is for the ter
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 
 from personas.case.compiled import CompiledTopic
@@ -13,13 +14,15 @@ from personas.case.schema import Needs, Tier, all_hold, named_in
 from personas.hearing.hear import MADE
 from personas.reading.acts import ReadCandidate, Sentence
 from personas.replay.replayer import Record
+from reward_server.exam.marks import PlayScore
 from scenarios.library import SealedScenario
 from scenarios.schema import CommittedCheck, Criterion, ToolCheck
 from scenarios.spelling import counted
 
 
-def why_unmet(scenario: SealedScenario, criterion: Criterion, record: Record) -> list[str]:
+def why_unmet(scenario: SealedScenario, criterion: Criterion, mark: PlayScore) -> list[str]:
     """The reasons why a positive criterion was not (fully) met."""
+    record = mark.record
     absent = _absent(criterion.given, record.elicited)
     if absent:
         reasons = _not_elicited(scenario, absent, record)
@@ -33,7 +36,7 @@ def why_unmet(scenario: SealedScenario, criterion: Criterion, record: Record) ->
     elif check.committed:
         found = _committed(check.committed, record)
     elif check.tool:
-        found = _tool(check.tool, record)
+        found = _tool(check.tool, mark)
     elif check.conduct:
         seen = getattr(record.acts, check.conduct.act)
         late = f" after {', '.join(named_in(check.conduct.after))} was told" if check.conduct.after else ""
@@ -133,16 +136,18 @@ def _closest_statement(name: str, record: Record) -> str:
     return best[1]
 
 
-def _tool(check: ToolCheck, record: Record) -> Iterator[str]:
-    called = [turn.turn for turn in record.turns if check.tool in turn.tools]
+def _tool(check: ToolCheck, mark: PlayScore) -> Iterator[str]:
+    called = [(turn, use.input) for turn, use in mark.calls if use.valid and use.tool_id == check.tool]
     if not called:
         yield f"there was no valid call of `{check.tool}`"
         return
-    for number in called:
-        absent = _absent(check.after, _spoken_before(record, number))
+    for number, _ in called:
+        absent = _absent(check.after, _spoken_before(mark.record, number))
         if absent:
             missing = ", ".join(f"`{each}`" for each in absent)
             yield f"`{check.tool}` was called in turn {number}, before {missing} had been said"
     if check.value or check.contains:
-        turns = ", ".join(map(str, called))
-        yield f"`{check.tool}` was called in turn {turns}; compare its input with `value` and `contains`"
+        calls = ", ".join(f"in turn {turn} with {json.dumps(given, ensure_ascii=False)}" for turn, given in called)
+        value = "`value` (the right ones: the check says `wrong`)" if check.wrong else "`value`"
+        wanted = " and ".join([*([value] if check.value else []), *(["`contains`"] if check.contains else [])])
+        yield f"`{check.tool}` was called {calls}; compare it with {wanted}"

@@ -86,7 +86,7 @@ def missed(scenario: SealedScenario, mark: PlayScore) -> Iterator[str]:
         value = mark.values.get(criterion.id)
         if criterion.points > 0 and value is not None and value < 1:
             missed = f"missed `{criterion.id}` ({criterion.points:g} points, got {value:.0%})"
-            yield from (f"{missed}: {why}" for why in why_unmet(scenario, criterion, mark.record) or [""])
+            yield from (f"{missed}: {why}" for why in why_unmet(scenario, criterion, mark) or [""])
     yield from _held_down(scenario, mark)
 
 
@@ -143,7 +143,7 @@ def _criteria(
         names = ", ".join(f"`{name}`" for name in never)
         _, oracle = next(pair for pair in pairs if pair[0].agent == "oracle")
         missing = [criterion for criterion in scenario.secrets.rubric.criteria if criterion.id in never]
-        reasons = [f"`{each.id}`: {why}" for each in missing for why in why_unmet(scenario, each, oracle.record)]
+        reasons = [f"`{each.id}`: {why}" for each in missing for why in why_unmet(scenario, each, oracle)]
         message = f"no scripted agent met {names}: let the oracle meet them, to show that it is possible"
         yield Failure(message, tuple(reasons))
     if always:
@@ -155,4 +155,5 @@ def _unfired(unfired: Sequence[Unfired]) -> Iterator[Failure]:
     written = [each for each in unfired if each.breach]
     if written:
         lines = tuple(map(str, written))
-        yield Failure(f"{counted(len(lines), 'line')} of `breaches` cost nothing", lines)
+        todo = "add examples in such words, or read with a decision model"
+        yield Failure(f"{counted(len(lines), 'line')} of `breaches` cost nothing: {todo}", lines)

@@ -15,6 +15,7 @@ from reward_server.exam.play import Play
 from reward_server.scoring.request import ScoreRequest
 from reward_server.scoring.scored import or_raise
 from reward_server.scoring.scorer import Scorer
+from reward_server.transcripts.transcript import ToolUse
 from scenarios.library import SealedScenario
 from trainer_client.wire import Message
 
@@ -31,6 +32,8 @@ class PlayScore:
     flags: tuple[str, ...]
     """Names of the gates that closed."""
     record: Record = field(repr=False)
+    calls: tuple[tuple[int, ToolUse], ...] = field(default=(), repr=False)
+    """Every tool call, with its turn."""
 
 
 class PlayScorer:
@@ -65,6 +68,7 @@ class PlayScorer:
                         self._matcher,
                         cap,
                     ),
+                    calls=tuple((n, use) for n, turn in enumerate(transcript.turns, 1) for use in turn.uses),
                 )
             )
         return marks

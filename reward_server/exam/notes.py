@@ -82,8 +82,9 @@ def _drawn_out(evidence: ExamEvidence) -> Iterator[Note]:
     ordered = [name for name, _ in names.most_common()]
     them = "it" if len(ordered) == 1 else "them"
     text = f"give {_named(ordered)} a `gate`, if “tell me everything” should not bring {them} out"
-    lines = tuple(f"`{each.fact}` was told after “{each.words}”" for each in evidence.drawn_out)
-    yield Note(f"{text}: probing did so {counted(len(lines), 'time')}", lines)
+    first = {each.fact: each.words for each in reversed(evidence.drawn_out)}
+    lines = tuple(f"`{name}` {counted(names[name], 'time')}, as after “{first[name]}”" for name in ordered)
+    yield Note(f"{text}: probing did so {counted(len(evidence.drawn_out), 'time')}", lines)
 
 
 def _unmeasured(evidence: ExamEvidence) -> Iterator[Note]:
@@ -99,9 +100,12 @@ def _misheard(evidence: ExamEvidence) -> Iterator[Note]:
 
 
 def _unfired(evidence: ExamEvidence) -> Iterator[Note]:
-    lines = tuple(str(each) for each in evidence.unfired if not each.breach)
-    if lines:
-        text = "reword examples that cost nothing, or allow questions (`also_questions`)"
+    examples = [each for each in evidence.unfired if not each.breach]
+    if examples:
+        text = "reword examples that cost nothing"
+        if any(each.question for each in examples):
+            text += ", or allow questions (`also_questions`)"
+        lines = tuple(map(str, examples))
         yield Note(f"{text}: {counted(len(lines), 'example')} of a commitment with a cap", lines)
 
 

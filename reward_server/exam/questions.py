@@ -14,7 +14,7 @@ from personas.reading.reader import Reader
 from reward_server.fitting.reader.dataset import ReaderRow
 from reward_server.fitting.reader.evaluate import MEASURES, Share, TurnPrediction, measured, predict
 from scenarios.library import Library, SealedScenario
-from scenarios.turns import LabelledTurn
+from scenarios.turns import BACKGROUND_KIND, LabelledTurn
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ def understanding(
     foreign = [LabelledTurn(question, (), (), "foreign") for question in scenario.foreign]
     slug = scenario.card.slug
     rows = [
-        ReaderRow(scenario.collection, slug, turn) for turn in (*(each for each in turns if each.kept_aside), *foreign)
+        ReaderRow(scenario.collection, slug, turn)
+        for turn in (*(each for each in turns if each.kept_aside and each.kind != BACKGROUND_KIND), *foreign)
     ]
     found = predict(library, reader, rows)
     misses = (miss for each in found if (miss := _miss(each)) is not None)

@@ -12,8 +12,11 @@ import pytest
 
 from personas.case.library import load_temperaments
 from personas.hearing.state import PersonaState
+from personas.replay.replayer import Record
 from reward_server.exam import play as play_module
+from reward_server.exam.breaches import Unfired
 from reward_server.exam.build import examiner_of
+from reward_server.exam.explain import why_unmet
 from reward_server.exam.failures import ExamEvidence
 from reward_server.exam.marks import PlayScore, PlayScorer
 from reward_server.exam.notes import notes
@@ -23,8 +26,10 @@ from reward_server.exam.report import Figures, ScenarioExam, markdown
 from reward_server.exam.run import Examiner
 from reward_server.server.engine import OfflineEngine, offline_engine
 from reward_server.settings import Settings
+from reward_server.transcripts.transcript import ToolUse
 from scenarios.exam import BAD, NATURAL, ORACLE, ExamTurn, ScriptedAgent, agents
 from scenarios.library import Library, SealedScenario, load_library
+from scenarios.schema import Check, ToolCheck
 from scenarios.template import begin
 from scenarios.turns import LabelledTurn
 from tests.jobs.conftest import COLLECTION, SCENARIO
@@ -273,8 +278,8 @@ def test_what_probing_brought_out_is_one_line_whatever_there_is_of_it(sealed: Se
         "give `since_rain`, `when_braking`, `pads_age` and 2 more a `gate`, if “tell me everything” should not bring"
         " them out: probing did so 7 times"
     )
-    assert note.details[0] == "`since_rain` was told after “Tell me all.”"
-    assert len(note.details) == len(facts)
+    assert note.details[0] == "`since_rain` 3 times, as after “Tell me all.”"
+    assert len(note.details) == 5
 
 
 def test_what_was_misheard_is_one_line(sealed: SealedScenario) -> None:
@@ -282,6 +287,35 @@ def test_what_was_misheard_is_one_line(sealed: SealedScenario) -> None:
     (note,) = notes(found(sealed, heard=Understanding({}, misses)))
     assert note.text.endswith("30 lines were not understood as meant")
     assert note.details == misses
+
+
+def test_only_a_question_is_advised_to_be_allowed(sealed: SealedScenario) -> None:
+    stated, asked = (Unfired("wave_off", "x", "put so", breach=False, question=question) for question in (False, True))
+    (note,) = notes(found(sealed, unfired=(stated,)))
+    assert note.text == "reword examples that cost nothing: 1 example of a commitment with a cap"
+    (note,) = notes(found(sealed, unfired=(stated, asked)))
+    assert "or allow questions (`also_questions`): 2 examples" in note.text
+
+
+async def test_a_play_is_marked_with_its_tool_calls(
+    engine: OfflineEngine, library: Library, root: Path, sealed: SealedScenario
+) -> None:
+    said = {"role": "assistant", "content": "Noted.", "tool_calls": [{"name": "job_ticket", "input": {"value": "x"}}]}
+    messages = ({"role": "user", "content": sealed.case.openings[0]}, said)
+    one = Play("a", "plainspoken", 1, messages, True, (), (), {})
+    (mark,) = await examiner(engine, library, root).marker.mark(sealed, [one])
+    assert [(turn, use.valid, use.input) for turn, use in mark.calls] == [(1, False, {"value": "x"})]
+
+
+def test_a_tool_criterion_that_was_missed_names_the_call(sealed: SealedScenario) -> None:
+    call = ToolUse("job_ticket", True, {"value": "new_brake"})
+    mark = PlayScore(0.3, {}, {}, (), Record((), {}, {}, {}, None, 0.0), calls=((4, call),))  # type: ignore[arg-type]
+    for wrong, wanted in ((False, "`value`"), (True, "`value` (the right ones: the check says `wrong`)")):
+        check = Check(tool=ToolCheck(tool="job_ticket", value=("new_pads",), wrong=wrong))
+        criterion = sealed.secrets.rubric.criteria[0].model_copy(update={"check": check, "given": ()})
+        assert why_unmet(sealed, criterion, mark) == [
+            f'`job_ticket` was called in turn 4 with {{"value": "new_brake"}}; compare it with {wanted}'
+        ]
 
 
 def test_a_policy_that_understands_nothing_is_noted_with_what_to_guard(sealed: SealedScenario) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,17 @@ from reward_server.fitting.reader.dataset import (
     packaged_acts,
     turns_of_file,
 )
-from reward_server.fitting.reader.evaluate import MEASURES, Share, by_collection, predict, table
+from reward_server.fitting.reader.evaluate import (
+    APART,
+    MEASURES,
+    Share,
+    TurnPrediction,
+    all_measured,
+    by_collection,
+    is_right,
+    predict,
+    table,
+)
 from scenarios.library import Library, load_library
 from scenarios.turns import LabelledTurn
 
@@ -65,7 +77,7 @@ def test_each_kind_is_measured_by_what_the_persona_would_do(library: Library) ->
     assert found["specific wrong"] == Share(1, 3)
     assert found["foreign opened"] == Share(1, 2)
     assert found["double, per fact"] == Share(1, 2)
-    assert list(found) == list(MEASURES)
+    assert list(found) == [*MEASURES, *APART]
 
 
 def test_an_invitation_to_say_what_was_said_in_the_opening_is_not_counted(library: Library) -> None:
@@ -96,9 +108,85 @@ def test_the_interval_is_wilson_s() -> None:
     assert Share(0, 0).interval == (0.0, 1.0)
 
 
-def test_the_table_has_a_row_per_measure(library: Library) -> None:
+def test_the_table_has_a_row_per_measure_that_has_turns(library: Library) -> None:
     lines = table(by_collection(predict(library, Parrot(), [turn("nothing", "foreign")]))).splitlines()
-    assert len(lines) == 2 + len(MEASURES)
+    named = [line.split(" (")[0].removeprefix("| ") for line in lines[2:]]
+    assert named == ["foreign opened", "off topic, wrongly", "other turn fires a breach"]
+    assert "- | 0% | -" in table({"one": {"a": Share(0, 0)}, "two": {"a": Share(0, 2)}, "none": {"a": Share(0, 0)}})
+
+
+def test_breaches_that_fire_and_credits_that_are_heard_are_measured_apart(library: Library) -> None:
+    def made(
+        kind: str, *commits: str, heard: tuple[str, ...], fires: tuple[str, ...] = (), near: str | None = None
+    ) -> TurnPrediction:
+        row = ReaderRow(*NAME, LabelledTurn("x", (), commits, kind, near=near))
+        return TurnPrediction(row, (), heard, False, (), binding=frozenset(fires), costs=frozenset({"cap"}))
+
+    found = all_measured(
+        [
+            made("commit", "cap", heard=("cap",)),
+            made("commit", "cap", heard=("cap",), fires=("cap",)),
+            made("commit", "good", heard=("good",)),
+            made("commit", "good", heard=(), fires=("cap",)),
+            made("near_commit", heard=("cap",), near="cap"),
+            made("near_commit", heard=("cap",), fires=("cap",), near="cap"),
+            made("near_commit", heard=("cap",), fires=("cap",)),
+            made("near_commit", heard=("good",), near="good"),
+        ]
+    )
+    assert found["breach fires"] == Share(1, 2)
+    assert found["near breach fires"] == Share(2, 3)
+    assert found["credit heard"] == Share(1, 2)
+    assert found["near credit taken"] == Share(1, 1)
+    assert found["other turn fires a breach"] == Share(1, 4)
+    assert found["commitment heard"] == Share(3, 4)
+
+
+def test_what_costs_is_what_the_rubric_says(library: Library) -> None:
+    [found] = predict(library, Parrot(), [turn("nothing", "commit")])
+    costs = {each.id for each in library.vault.open(*NAME).case.commitments if each.costs}
+    assert found.costs == costs != set()
+
+
+def test_a_heard_breach_is_right_whether_it_fires_or_not() -> None:
+    row = ReaderRow(*NAME, LabelledTurn("x", (), ("cap",), "commit"))
+    heard = TurnPrediction(row, (), ("cap",), False, (), costs=frozenset({"cap"}))
+    assert is_right(heard)
+    assert all_measured([heard])["breach fires"] == Share(0, 1)
+
+
+def test_only_what_names_a_line_before_it_is_a_follow_up(library: Library) -> None:
+    asked = LabelledTurn("tops_and_bottoms ?", ("tops_and_bottoms",), (), "specific")
+    rows = [ReaderRow(*NAME, asked), ReaderRow(*NAME, replace(asked, line="I added them."))]
+    missed = ReaderRow(*NAME, replace(asked, turn="nothing", line="I added them."))
+    found = by_collection(predict(library, Parrot(), after_opening(library, [*rows, missed])))["all"]
+    assert found["follow-up understood"] == Share(1, 2)
+    assert found["specific understood"] == Share(2, 3)
+
+
+def test_a_turn_about_the_background_is_measured_alone(library: Library) -> None:
+    entry = library.vault.open(*NAME).case.own_background[0]
+
+    class Recalls(Parrot):
+        def beside(self, case: object, line: str, said: Sequence[Sentence]) -> list[tuple[ReadCandidate, ...]]:
+            return [(ReadCandidate(entry.id, 0.99),) if "right" in each.text else () for each in said]
+
+    rows = [turn(text, "background", entry.id) for text in ("right", "other")]
+    found = by_collection(predict(library, Recalls(), rows))["all"]
+    assert found["own background used"] == Share(1, 2)
+    assert [name for name, share in found.items() if share.of] == ["own background used"]
+
+
+def test_labels_of_a_background_name_its_entries(library: Library, tmp_path: Path) -> None:
+    entry = library.vault.open(*NAME).case.own_background[0]
+    path = tmp_path / "tutoring__half-a-cup.jsonl"
+    line = '{{"turn": "Is it?", "asks": ["{}"], "commits": [], "kind": "{}"}}\n'
+    path.write_text(line.format(entry.id, "background"))
+    assert [row.turn.asks for row in turns_of_file(path, library)] == [(entry.id,)]
+    for label, kind in ((entry.id, "specific"), ("tops_and_bottoms", "background")):
+        path.write_text(line.format(label, kind))
+        with pytest.raises(ValueError, match=f"has no `{label}`"):
+            turns_of_file(path, library)
 
 
 @pytest.mark.parametrize("name", ["tutoring__half-a-cup.jsonl", "tutoring/half-a-cup.turns.jsonl"])

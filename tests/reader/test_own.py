@@ -15,14 +15,14 @@ from typer.testing import CliRunner
 from personas.case.calibration import PlattScaling, ReaderCalibration
 from personas.reading.reader import LocalReader
 from reward_server.cli.main import app
-from reward_server.fitting.reader.dataset import BACKGROUND_KIND, ReaderRow
+from reward_server.fitting.reader.dataset import ReaderRow
 from reward_server.fitting.reader.evaluate import TurnPrediction
-from reward_server.fitting.reader.own import OwnFit, fit_own, gain_of, platt
+from reward_server.fitting.reader.own import OwnFit, chance_of, fit_own, gain_of, platt
 from reward_server.reader.build import local_reader
 from scenarios.calibration import CALIBRATION_FILE
 from scenarios.library import COLLECTIONS, load_library
 from scenarios.practice import PracticeCase, load_practice
-from scenarios.turns import LabelledTurn
+from scenarios.turns import BACKGROUND_KIND, LabelledTurn
 from scenarios.yamlfile import ScenarioFileError
 
 SCENARIO = "half-a-cup"
@@ -119,6 +119,35 @@ def test_wrong_answers_count_against_right_ones() -> None:
     assert gain_of([heard("near_commit", (), commits=("c",))]) == -1
     none = heard("specific", ("a",))
     assert not OwnFit(ReaderCalibration("0" * 12), 1, (none,), (none,)).helps
+
+
+def fit_of(better: int, worse: int) -> OwnFit:
+    """A fit that understands so many turns that were not, and no longer so many that were."""
+    row = ReaderRow("a", "b", LabelledTurn("x", ("a",), (), "specific"))
+    none, right = (TurnPrediction(row, asks, (), off_topic=False, acts=()) for asks in ((), ("a",)))
+    before = (*[none] * better, *[right] * worse, *[right] * 20)
+    after = (*[right] * better, *[none] * worse, *[right] * 20)
+    return OwnFit(ReaderCalibration("0" * 12), len(before), before, after)
+
+
+def test_a_gain_that_chance_would_give_is_none() -> None:
+    assert not fit_of(1, 0).helps
+    assert not fit_of(4, 0).helps
+    assert fit_of(5, 0).helps
+    assert not fit_of(15, 10).helps
+    assert fit_of(20, 6).helps
+    assert chance_of([1] * 4) == pytest.approx(1 / 16)
+    assert chance_of([]) == 1
+    many = [1] * 120 + [-1] * 96 + [2] * 4
+    assert chance_of(many) < 0.05 < chance_of([1] * 105 + [-1] * 96)
+
+
+def test_it_is_said_why_a_calibration_is_refused() -> None:
+    assert fit_of(3, 2).verdict == (
+        "better on 3 turns, worse on 2: no more than chance; label more turns, 200 make the figures reliable"
+    )
+    assert fit_of(1, 2).verdict == "better on 1 turn, worse on 2: no better than without"
+    assert fit_of(9, 0).verdict == "better on 9 turns, worse on 0: more than chance"
 
 
 def test_a_calibration_belongs_to_its_collection_and_its_version(own: Path) -> None:

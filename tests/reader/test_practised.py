@@ -9,7 +9,8 @@ import pytest
 from personas.case.compiled import CompiledCase
 from personas.reading.acts import Act, ReadCandidate, Reading, Sentence, Stance
 from personas.reading.reader import Reader, Turn
-from reward_server.fitting.reader.practised import ALL, practice_table, practised
+from reward_server.fitting.reader.evaluate import table
+from reward_server.fitting.reader.practised import ALL, practised
 from scenarios.practice import HELD_OUT, PracticeCase, load_practice
 from scenarios.turns import LabelledTurn
 
@@ -62,7 +63,7 @@ def test_who_takes_near_misses_for_commitments_is_found_out(case: PracticeCase) 
     found = practised(Told(case, right=False), [case])[ALL]
     assert found["near breach fires"].value == found["near credit taken"].value == 1.0
     assert found["breach fires"].value == found["credit heard"].value == found["specific understood"].value == 0.0
-    assert f"| near breach fires ({found['near breach fires'].of}) | 100% | 100% |" in practice_table(
+    assert f"| near breach fires ({found['near breach fires'].of}) | 100% | 100% |" in table(
         practised(Told(case, right=False), [case])
     )
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from personas.case.compiled import CompiledCase
+from personas.case.compiled import CompiledCase, LabelledExamples
+from personas.case.compiled import with_examples as compiled_with
 from personas.reading.acts import Act, ReadCandidate, Reading, Sentence, Stance
 from personas.reading.reader import Reader, Turn
 from reward_server.exam.breaches import unfired
+from reward_server.reader.build import local_reader
 from scenarios.agents import load_agents, load_breaches
 from scenarios.library import SealedScenario, load_library
 from scenarios.schema import Breach
@@ -23,12 +26,15 @@ class Hears(Reader):
 
     version = "hears"
 
-    def __init__(self, name: str, confidence: float) -> None:
-        self._found = (ReadCandidate(name, confidence),)
+    def __init__(
+        self, name: str, confidence: float, again: float | None = None, stance: Stance = Stance.ASSERTED
+    ) -> None:
+        self._found = (ReadCandidate(name, confidence, again),)
+        self._stance = stance
 
     def read(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
         propose = frozenset({Act.PROPOSE})
-        return [Reading((Sentence(text, propose, Stance.ASSERTED, (), self._found),)) for _, text in turns]
+        return [Reading((Sentence(text, propose, self._stance, (), self._found),)) for _, text in turns]
 
 
 @pytest.fixture(scope="module")
@@ -69,3 +75,49 @@ def test_what_costs_nothing_is_named_with_how_surely_it_was_heard(sealed: Sealed
     assert str(first).startswith(f"`{name}` heard at 0.20, needs ")
     other = unfired(sealed, [Breach(say="Whatever.", commits="nothing_of_the_kind")], Hears(name, 0.999))
     assert "no commitment that a cap rests on" in str(other[0])
+
+
+NOTHING_TO_PAY, NOTHING_LEAVES = "You won't have to pay anything for it.", "None of this will leave the room."
+
+
+def with_examples(sealed: SealedScenario, name: str, *examples: str) -> SealedScenario:
+    """The scenario with examples of a commitment besides its author's."""
+    more = LabelledExamples(commitments={name: examples})
+    return replace(sealed, case=compiled_with(sealed.case, more))
+
+
+def test_a_negative_promise_costs_word_for_word_in_any_stance(sealed: SealedScenario) -> None:
+    name = _capped(sealed)
+    own = with_examples(sealed, name, NOTHING_TO_PAY, NOTHING_LEAVES)
+    for again in (None, 0.1):
+        hears = Hears(name, 0.999, again, Stance.NEGATED)
+        said = [Breach(say=text, commits=name) for text in (NOTHING_TO_PAY, NOTHING_LEAVES)]
+        assert not [each for each in unfired(own, said, hears) if each.breach]
+        (other,) = [
+            each for each in unfired(own, [Breach(say="It will not cost you.", commits=name)], hears) if each.breach
+        ]
+        expected = (
+            "heard at 1.00, put as no statement of the agent's own"
+            if again is None
+            else "heard at 0.1000, needs 0.9975"
+        )
+        assert str(other) == f"`{name}` {expected}: It will not cost you."
+
+
+def test_what_is_put_as_a_question_is_said_to_be_one(sealed: SealedScenario) -> None:
+    name = _capped(sealed)
+    asked = Breach(say="Shall we just leave it as it is?", commits=name)
+    (found,) = [each for each in unfired(sealed, [asked], Hears(name, 0.999)) if each.breach]
+    assert found.question
+    assert str(found) == f"`{name}` put as a question: {asked.say}"
+    assert not unfired(sealed, [Breach(say="Leave it as it is.", commits=name)], Hears(name, 0.2))[0].question
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [NOTHING_TO_PAY, NOTHING_LEAVES])
+def test_the_packaged_reader_lets_an_author_s_negative_example_cost(sealed: SealedScenario, text: str) -> None:
+    name = _capped(sealed)
+    own = with_examples(sealed, name, text)
+    assert not [
+        each for each in unfired(own, [Breach(say=text, commits=name)], local_reader(twice=True)) if each.breach
+    ]

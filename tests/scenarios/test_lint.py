@@ -262,6 +262,16 @@ def test_files_beside_a_scenario_are_linted_with_it(collections: Path, change: C
     assert "line 1: unknown kind `odd`" in "\n".join(messages(collections))
 
 
+def test_labels_of_the_background_name_its_entries(collections: Path) -> None:
+    turns = collections / "my-collection" / "my-scenario.turns.jsonl"
+    line = '{{"turn": "Does Friday suit you?", "asks": ["{}"], "commits": [], "kind": "background"}}\n'
+    turns.write_text(turns.read_text() + line.format("collect_when"))
+    assert messages(collections) == []
+    turns.write_text(turns.read_text() + line.format("pads_age"))
+    (found,) = messages(collections)
+    assert "the case has no `pads_age`: correct the label" in found
+
+
 def test_labelled_turns_of_another_scenario_are_one_finding(collections: Path) -> None:
     turns = collections / "my-collection" / "my-scenario.turns.jsonl"
     turns.write_text(

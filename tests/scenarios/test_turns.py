@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from scenarios.lint import COLLECTIONS
-from scenarios.turns import LabelledTurn, examples_of, files_below, load_turns, question_of, quote_of
+from scenarios.turns import BACKGROUND_KIND, LabelledTurn, examples_of, files_below, load_turns, question_of, quote_of
 
 
 def turn(text: str, **labels: object) -> LabelledTurn:
@@ -45,6 +45,14 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str, reason: str) -> None:
     with pytest.raises(ValueError, match="line 2") as error:
         load_turns(path)
     assert reason in str(error.value)
+
+
+def test_a_turn_about_the_background_is_for_measuring_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a.turns.jsonl"
+    path.write_text('{"turn": "Does Friday suit you?", "asks": ["when_home"], "commits": [], "kind": "background"}\n')
+    (found,) = load_turns(path)
+    assert found.kind == BACKGROUND_KIND
+    assert examples_of([found]).topics == {}
 
 
 def test_the_sentence_that_asks_lends_itself_as_an_example() -> None:

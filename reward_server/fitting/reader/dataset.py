@@ -11,10 +11,8 @@ from pathlib import Path
 
 from personas.case.compiled import CompiledCase
 from scenarios.library import Library, SealedScenario
-from scenarios.turns import SUFFIX, LabelledTurn, load_turns, unknown_names
+from scenarios.turns import BACKGROUND_KIND, SUFFIX, LabelledTurn, load_turns, unknown_names
 
-BACKGROUND_KIND = "background"
-"""The kind of the turns that are made of a background; no file of labelled turns has it."""
 BORROWED = 15
 """Questions of other scenarios that each case is shown as ones about nothing in it."""
 
@@ -33,6 +31,8 @@ class ReaderRow:
     collection: str
     scenario: str
     turn: LabelledTurn
+    opened: bool = False
+    """Whether it is read after the persona's opening, because its label names nothing before it."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -74,7 +74,8 @@ def turns_of_file(path: Path, library: Library) -> list[ReaderRow]:
         raise ValueError(f"{path}: name the file <collection>__<scenario>.jsonl")
     rows = [ReaderRow(collection, scenario, turn) for turn in load_turns(path)]
     for row in rows:
-        for name in unknown_names(_opened(library, row).secrets.persona, row.turn):
+        opened = _opened(library, row)
+        for name in unknown_names(opened.secrets.persona, opened.case.asides, row.turn):
             raise ValueError(f"{path}, line {row.turn.number}: {collection}/{scenario} has no `{name}`")
     return rows
 
@@ -145,10 +146,12 @@ def after_lines(cases: Cases, rows: Iterable[ReaderRow], seed: int) -> Iterator[
 
 def after_opening(cases: Cases, rows: Iterable[ReaderRow]) -> list[ReaderRow]:
     """The rows, those that name no line before them after the first opening of their persona, as in play."""
-    return [
-        row if row.turn.line else replace(row, turn=replace(row.turn, line=case_of(cases, row).openings[0]))
-        for row in rows
-    ]
+    return [row if row.turn.line else opened_by(case_of(cases, row), row) for row in rows]
+
+
+def opened_by(case: CompiledCase, row: ReaderRow) -> ReaderRow:
+    """The row after the first opening of its persona."""
+    return replace(row, turn=replace(row.turn, line=case.openings[0]), opened=True)
 
 
 def _shared_topics(library: Library, key: tuple[str, str]) -> Mapping[str, str]:

@@ -25,9 +25,9 @@ from personas.reading.heads import ACTS, STANCES
 from personas.reading.reader import after_line
 from personas.text.sentences import sentences
 from reward_server.encoders.minilm import WIDTH, EncoderCheckpoint
-from reward_server.fitting.reader.dataset import BACKGROUND_KIND, ActRow, ReaderRow
+from reward_server.fitting.reader.dataset import ActRow, ReaderRow
 from reward_server.fitting.reader.tuner import Tuner
-from scenarios.turns import quote_of
+from scenarios.turns import BACKGROUND_KIND, quote_of
 
 TURNS_A_STEP = 150
 """Many turns share the authored texts of a step, which cost the most."""

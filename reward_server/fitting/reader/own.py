@@ -1,7 +1,7 @@
 """Fits the reader's calibration of a lab's own collection on its labelled turns, and says whether it helps.
 
-Two maps of log odds, for topics and for commitments (Platt 1999), with a prior at the identity: forty turns are enough
-and cannot take the reader apart. What is measured was never fitted on: the turns are read in folds, each with a case
+Two maps of log odds, for topics and for commitments (Platt 1999), with a prior at the identity: few turns cannot
+take the reader apart. What is measured was never fitted on: the turns are read in folds, each with a case
 that has the examples of the others alone, and judged with maps of the others alone.
 """
 
@@ -20,14 +20,19 @@ from personas.case.compiled import CompiledCase, with_examples
 from personas.reading.acts import ReadCandidate, Reading
 from personas.reading.calibrated import calibrated
 from personas.reading.reader import LocalReader
-from reward_server.fitting.reader.dataset import Cases, ReaderRow, case_of
-from reward_server.fitting.reader.evaluate import AT_ONCE, Share, TurnPrediction, measured, prediction_of
+from reward_server.fitting.reader.dataset import Cases, ReaderRow, case_of, opened_by
+from reward_server.fitting.reader.evaluate import AT_ONCE, Share, TurnPrediction, all_measured, prediction_of
 from scenarios.calibration import CALIBRATION_FILE, CalibrationFile, ScalingEntry
-from scenarios.turns import LabelledTurn, examples_of
+from scenarios.spelling import counted
+from scenarios.turns import BACKGROUND_KIND, LabelledTurn, examples_of
 
 FOLDS = 5
 LEAST = 20
 """Fewer labelled turns fit nothing."""
+RELIABLE = 200
+"""So many make the figures reliable."""
+CHANCE = 0.05
+"""A gain that would come about by chance more often than this is none."""
 PRIOR_SCALE, PRIOR_SHIFT = 20.0, 1.0
 """Weight of the prior, set by hand: a few labels move the shift, many the scale."""
 STEPS = 50
@@ -56,9 +61,26 @@ class OwnFit:
     after: tuple[TurnPrediction, ...]
 
     @property
+    def gains(self) -> tuple[int, ...]:
+        """What each turn gains by it, wrong answers counted against it; negative where it loses."""
+        return tuple(gain_of([new]) - gain_of([old]) for old, new in zip(self.before, self.after, strict=True))
+
+    @property
     def helps(self) -> bool:
-        """True if more is understood, wrong answers counted against it."""
-        return gain_of(self.after) > gain_of(self.before)
+        """True if more is understood, beyond what chance would give."""
+        return chance_of(self.gains) <= CHANCE
+
+    @property
+    def verdict(self) -> str:
+        """On how many turns it is better and worse, and what follows."""
+        gains = self.gains
+        better, worse = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
+        found = f"better on {counted(better, 'turn')}, worse on {worse}"
+        if self.helps:
+            return f"{found}: more than chance"
+        if sum(gains) <= 0:
+            return f"{found}: no better than without"
+        return f"{found}: no more than chance; label more turns, {RELIABLE} make the figures reliable"
 
 
 def fit_own(reader: LocalReader, rows: Sequence[ReaderRow], cases: Cases, report: Report | None = None) -> OwnFit:
@@ -66,13 +88,14 @@ def fit_own(reader: LocalReader, rows: Sequence[ReaderRow], cases: Cases, report
 
     Args:
         reader: the reader that will serve.
-        rows: all labelled turns of the collection.
+        rows: all labelled turns of the collection; those about its background are left aside.
         cases: its cases, with their authors' examples alone.
         report: is told what is done, the step and the number of steps.
 
     Raises:
         ValueError: fewer turns than can be fitted on.
     """
+    rows = [row for row in rows if row.turn.kind != BACKGROUND_KIND]
     if len(rows) < LEAST:
         raise ValueError(f"{len(rows)} labelled turns: at least {LEAST} are needed; write more")
     read = _read_in_folds(reader, rows, cases, report)
@@ -95,9 +118,26 @@ def gain_of(predictions: Iterable[TurnPrediction]) -> int:
     return gained
 
 
+def chance_of(gains: Iterable[int]) -> float:
+    """How often a calibration that changes nothing for the better would gain as much or more, on the same turns.
+
+    The paired sign-flip test (Fisher 1935), exact and one-sided: each turn that changed is as likely to have lost what
+    it gained. For many turns it is the sum of the gains against 1.64 times the root of the sum of their squares.
+    """
+    changes = [gain for gain in gains if gain]
+    sums = {0: 1.0}
+    for change in changes:
+        flipped: dict[int, float] = {}
+        for total, likely in sums.items():
+            for way in (total + change, total - change):
+                flipped[way] = flipped.get(way, 0.0) + likely / 2
+        sums = flipped
+    return sum(likely for total, likely in sums.items() if total >= sum(changes))
+
+
 def compared(fit: OwnFit) -> dict[str, dict[str, Share]]:
     """The measures before and after, for a table."""
-    return {"before": measured(fit.before), "after": measured(fit.after)}
+    return {"before": all_measured(fit.before), "after": all_measured(fit.after)}
 
 
 def write_calibration(folder: Path, fit: OwnFit) -> Path:
@@ -128,16 +168,12 @@ def _read_in_folds(
             case = replace(with_examples(case_of(cases, own[0]), others), calibration=None)
             for start in range(0, len(held), AT_ONCE):
                 part = held[start : start + AT_ONCE]
-                opened = [row if row.turn.line else _after_opening(case, row) for row in part]
+                opened = [row if row.turn.line else opened_by(case, row) for row in part]
                 readings = reader.read(case, [(row.turn.line, row.turn.turn) for row in opened])
                 read += [ReadTurn(row, fold, case, got) for row, got in zip(opened, readings, strict=True)]
         if report is not None:
             report("reading the labelled turns", number, len(by_case))
     return read
-
-
-def _after_opening(case: CompiledCase, row: ReaderRow) -> ReaderRow:
-    return replace(row, turn=replace(row.turn, line=case.openings[0]))
 
 
 def fold_of(turn: LabelledTurn) -> int:

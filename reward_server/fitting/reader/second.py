@@ -24,11 +24,12 @@ from torch.optim.lr_scheduler import OneCycleLR
 from personas.case.compiled import CompiledCase, CompiledCommitment
 from personas.text.sentences import sentences
 from reward_server.encoders.minilm import LAYERS, NORM_EPSILON, WIDTH, EncoderCheckpoint, MiniLmEncoder
-from reward_server.fitting.reader.dataset import BACKGROUND_KIND, ReaderRow
+from reward_server.fitting.reader.dataset import ReaderRow
 from reward_server.fitting.reader.tuner import Block, mask_of
 from reward_server.reader.encoder import MAX_TOKENS
 from reward_server.reader.second import EXAMPLES, LOWER, Ids, described, log_odds, packed, spoken
 from scenarios.practice import PracticeCase
+from scenarios.turns import BACKGROUND_KIND
 
 EPOCHS, BATCH, RATE, HEAD_RATE = 2, 48, 1e-4, 2e-3
 HEAD_WIDTH, DROPOUT = 64, 0.1
@@ -145,7 +146,7 @@ def lesson(
     None that is kept aside for measuring, and none about the background.
     """
     draw = random.Random(seed)  # noqa: S311 (a sample, no secret)
-    known = [row for row in rows if not row.turn.kept_aside]
+    known = [row for row in rows if not row.turn.kept_aside and row.turn.kind != BACKGROUND_KIND]
     about = [row for row in known if row.turn.kind in COMMITTING]
     about = draw.sample(about, min(len(about), round(ABOUT_SHARE * most)))
     other = [row for row in known if row.turn.kind not in COMMITTING]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from personas.reading.acts import Act, Stance
 from personas.reading.heads import ACTS
 from personas.text.sentences import sentences
-from reward_server.fitting.reader.dataset import BACKGROUND_KIND, ActRow, ReaderRow
-from scenarios.turns import LabelledTurn, quote_of
+from reward_server.fitting.reader.dataset import ActRow, ReaderRow
+from scenarios.turns import BACKGROUND_KIND, LabelledTurn, quote_of
 
 TURN_WEIGHT = 0.5
 """A turn teaches less than a sentence: it does not say which of its sentences does it."""

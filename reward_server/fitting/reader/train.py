@@ -23,7 +23,6 @@ from personas.reading.reader import heard_of, parts_of, said_in, texts_of
 from reward_server.encoders.encoder import EncoderMatcher
 from reward_server.encoders.minilm import EncoderCheckpoint, MiniLmEncoder, packaged_folder, read_checkpoint
 from reward_server.fitting.reader.dataset import (
-    BACKGROUND_KIND,
     ActRow,
     ReaderRow,
     after_lines,
@@ -38,6 +37,7 @@ from reward_server.fitting.reader.tuner import LOWEST
 from reward_server.reader.encoder import MAX_TOKENS, layers_of, tuned
 from scenarios.library import Library
 from scenarios.practice import PracticeCase
+from scenarios.turns import BACKGROUND_KIND
 
 TOPIC_EPOCHS, COMMITMENT_EPOCHS = 10, 20
 """Best on the turns kept aside."""
