@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from personas.case.compiled import CompiledCase
-from reward_server.fitting.reader.dataset import BACKGROUND_KIND, ReaderRow, turns_of_file
+from reward_server.fitting.reader.dataset import ReaderRow, turns_of_file
 from scenarios.library import costly_commitments, load_library
 from scenarios.practice import load_practice
+from scenarios.turns import BACKGROUND_KIND
 
 COLLECTIONS = Path(__file__).parent / "collections"
 TURNS = Path(__file__).parent / "turns"
