@@ -7,8 +7,8 @@ Each run trains the tiny model on the split `train` and is evaluated on `eval`, 
 script is made of the scenario's labelled turns and what the base case answers. Of the first and the last evaluation the
 dialogues are kept, and of their turns is counted: how many ask for something of the case that was not asked before
 (good questions), how many stand in the script word for word, and how many have a pair of words that is nowhere in it.
-FOLDER keeps the runs, and an interrupted benchmark goes on there. With `--curriculum` each run is made with
-`rollout.curriculum = "spread"`, too.
+FOLDER keeps the runs: an interrupted benchmark goes on there, and the table has all that are finished in it. With
+`--curriculum` each run is made with `rollout.curriculum = "spread"`, too.
 """
 
 from __future__ import annotations
@@ -137,6 +137,16 @@ class VariantsRun:
         return any(step >= updates for step, _ in self.rewards())
 
 
+def kept_in(folder: Path) -> list[VariantsRun]:
+    """The runs of a folder, those of earlier calls among them."""
+    runs = []
+    for place in sorted(folder.glob("*-seed-*")):
+        label, _, seed = place.name.rpartition("-seed-")
+        kind, _, beside = label.partition("-")
+        runs.append(VariantsRun(kind, int(seed), beside == "curriculum", folder))
+    return sorted(runs, key=lambda run: (KINDS.index(run.kind), run.curriculum, run.seed))
+
+
 def dialogues(path: Path) -> Iterator[list[str]]:
     """The lines of each dialogue of a file of samples, the persona's first."""
     for part in path.read_text().split("\n\nseed "):
@@ -210,7 +220,7 @@ def main() -> None:
     """Run, count, print and draw."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--kinds", nargs="+", default=list(KINDS))
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--updates", type=int, default=20)
     parser.add_argument("--curriculum", action="store_true", help="each run with a curriculum by past rewards, too")
@@ -228,7 +238,7 @@ def main() -> None:
             for run in missing:
                 run.play(server.url, given.updates)
     with offline_engine(load_settings(), library) as engine:
-        counted = {run: shares(engine, library, run) for run in runs}
+        counted = {run: shares(engine, library, run) for run in kept_in(given.out) if run.is_finished(given.updates)}
     text = f"{table_of(counted).text()}\n\n{given.updates} updates. {environment()}"
     print(text)
     if given.write:
