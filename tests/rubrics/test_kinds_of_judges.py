@@ -12,7 +12,7 @@ import pytest
 
 from personas.reading.matcher import Matcher
 from reward_server.decisions.questions import AnswerProbabilities, ChoiceQuestion, Typed, YesNoQuestion
-from reward_server.errors import CollectionNotFound, JudgeFailed
+from reward_server.errors import JudgeFailed, NotFound
 from reward_server.judges.base import Case, RemoteJudge
 from reward_server.judges.decided import DecisionJudge
 from reward_server.judges.estimate import Estimate
@@ -167,5 +167,5 @@ async def test_what_was_lent_is_gone_when_nobody_needs_it(matcher: Matcher, thre
     assert scorer.lend(rubric_of_data(RUBRIC)) is lent
     del lent
     await asyncio.sleep(0)
-    with pytest.raises(CollectionNotFound):
+    with pytest.raises(NotFound, match="was not stored"):
         scorer.read(*names, [], "assistant")
