@@ -508,11 +508,11 @@ def _confidence(candidate: ReadCandidate) -> float:
 def _binds(commitment: CompiledCommitment, candidate: ReadCandidate, sentence: Sentence) -> bool:
     """True if it may cost the agent: the whole sentence says it, as the agent's own word to the persona.
 
-    What the author wrote for it does, said word for word, in whatever stance.
+    What the author wrote for it alone does, said word for word, in whatever stance.
     """
     if is_question(sentence) and not commitment.also_questions:
         return False
-    if normal(sentence.text) in commitment.normals:
+    if candidate.confidence >= BINDING and normal(sentence.text) in commitment.normals:
         return True
     if candidate.binding is not None:
         return candidate.binding >= BINDING_AGAIN

@@ -208,7 +208,13 @@ def test_a_second_reading_decides_what_binds_whatever_the_first_look_says(again:
 
 def test_what_the_author_wrote_for_a_commitment_binds_in_any_stance_but_as_a_question() -> None:
     example = CASE.commitments[0].examples[0]
-    for text, binds in ((example, True), (f"{example.rstrip('.')}?", False), (f"Mind you, {example}", False)):
-        said = line(text, Act.INFORM, stance=Stance.NEGATED, makes={CASE.commitments[0].id: 0.9})
+    cases = (
+        (example, 0.995, True),
+        (example, 0.9, False),
+        (f"{example.rstrip('.')}?", 0.995, False),
+        (f"Mind you, {example}", 0.995, False),
+    )
+    for text, sure, binds in cases:
+        said = line(text, Act.INFORM, stance=Stance.NEGATED, makes={CASE.commitments[0].id: sure})
         (heard,) = Play(reader=Script(said)).say(text).hearing.commitments
         assert heard.binding is binds

@@ -11,27 +11,14 @@ from collections.abc import Iterable
 
 from personas.reading.reader import Reader
 from reward_server.fitting.reader.dataset import ReaderRow, after_opening
-from reward_server.fitting.reader.evaluate import Share, all_measured, predict
+from reward_server.fitting.reader.evaluate import APART, MEASURES, Share, all_measured, predict
 from scenarios.practice import PracticeCase
 
 Parts = dict[str, dict[str, Share]]
 ALL = "all"
-NAMES = (
-    "specific understood",
-    "specific wrong",
-    "double, per fact",
-    "open apt",
-    "foreign opened",
-    "follow-up understood",
-    "social or summary opened",
-    "off topic, wrongly",
-    "own background used",
-    "breach fires",
-    "near breach fires",
-    "other turn fires a breach",
-    "credit heard",
-    "near credit taken",
-)
+_TOGETHER = ("commitment heard", "near miss taken for it")
+NAMES = tuple(name for name in (*MEASURES, *APART) if name not in _TOGETHER)
+"""Commitments are told apart by whether they cost."""
 
 
 def practised(reader: Reader, cases: Iterable[PracticeCase]) -> Parts:
